@@ -4665,6 +4665,14 @@ func schema_manifold_apis_delivery_v1alpha1_Target(ref common.ReferenceCallback)
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
 						},
 					},
+					"follow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "follow says when the target follows its clusters: one that comes to match gets what the target runs, and one that no longer does is left, with the next release of the application, or at once, by a release that is about this alone. Defaults to NextRelease.\n\nPossible enum values:\n - `\"Immediately\"` has them join and leave at once, unless the application is suspended, or a release is on its way or has failed.\n - `\"NextRelease\"` has clusters join and leave a target with the next release.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Immediately", "NextRelease"},
+						},
+					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
 							Description: "path is the folder of the target's own manifests, from spec.source.git.path. Unset, it is that folder itself.",
@@ -5234,6 +5242,13 @@ func schema_manifold_apis_delivery_v1alpha1_VariantCluster(ref common.ReferenceC
 							Description: "hash is that of the revision.",
 							Type:        []string{"string"},
 							Format:      "",
+						},
+					},
+					"weight": {
+						SchemaProps: spec.SchemaProps{
+							Description: "weight is the part, in percent, of each workload's replicas that go to the target, as it was when the revision was brought here. Unset, the cluster has the whole number.",
+							Type:        []string{"integer"},
+							Format:      "int32",
 						},
 					},
 					"workloads": {

@@ -41,7 +41,7 @@ var placementRooms = map[string][]string{
 var deliveryRooms = map[string][]string{
 	"pkg/delivery":            {},
 	"pkg/delivery/analysis":   {"."},
-	"pkg/delivery/automation": {"changes", "read"},
+	"pkg/delivery/automation": {".", "changes", "places", "read"},
 	"pkg/delivery/changes":    {},
 	"pkg/delivery/contained":  {},
 	"pkg/delivery/copies":     {"."},

@@ -22,6 +22,10 @@ type Release struct {
 	Others []string
 	// Whole says that the targets are all that the application has, and that they say where it runs: it leaves the clusters that are none any more.
 	Whole bool
+	// Leaves are clusters that are none any more and that the release leaves though it is not whole.
+	Leaves []string
+	// Weights are the parts, in percent, of each workload's replicas that go to the targets. Without any, each cluster gets the whole number.
+	Weights map[string]int32
 	// Stages are run one after another.
 	Stages []Stage
 	// Current is what the application is to run when the release begins. Stable is what the last successful release has left, nil if there is none:

@@ -219,6 +219,10 @@ type Target struct {
 	// clusterSelector selects clusters by the labels of the Cluster objects. Who is selected is settled when a release begins.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+	// follow says when the target follows its clusters: one that comes to match gets what the target runs, and one that no longer does is left,
+	// with the next release of the application, or at once, by a release that is about this alone. Defaults to NextRelease.
+	// +optional
+	Follow FollowPolicy `json:"follow,omitempty"`
 	// path is the folder of the target's own manifests, from spec.source.git.path. Unset, it is that folder itself.
 	// +optional
 	Path string `json:"path,omitempty"`
@@ -231,6 +235,17 @@ type Target struct {
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 }
+
+// FollowPolicy says when a target follows its clusters.
+// +enum
+type FollowPolicy string
+
+const (
+	// FollowNextRelease has clusters join and leave a target with the next release.
+	FollowNextRelease FollowPolicy = "NextRelease"
+	// FollowImmediately has them join and leave at once, unless the application is suspended, or a release is on its way or has failed.
+	FollowImmediately FollowPolicy = "Immediately"
+)
 
 // Patch changes manifests, in the words of kustomize.
 type Patch struct {

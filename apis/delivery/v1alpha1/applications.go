@@ -11,4 +11,6 @@ const (
 	AnnotationSource = "delivery.manifold.dev/source"
 	// AnnotationTargets is carried by releases that automation makes: it tells the targets that the application had then.
 	AnnotationTargets = "delivery.manifold.dev/targets"
+	// AnnotationFollows is on a release by which targets follow their clusters alone: a hash of which of them come and go.
+	AnnotationFollows = "delivery.manifold.dev/follows"
 )

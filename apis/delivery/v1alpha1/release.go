@@ -73,6 +73,11 @@ type ReleaseSpec struct {
 // Whole reports whether a release is for all targets of its application.
 func (s *ReleaseSpec) Whole() bool { return len(s.Targets) == 0 }
 
+// Follows reports whether automation has made the release for targets to follow their clusters, and for nothing else.
+func (r *Release) Follows() bool {
+	return r.Annotations[AnnotationFollows] != "" && !r.Spec.TriggeredBy.ByPerson()
+}
+
 // ReleaseCause is a reason for a release.
 // +enum
 type ReleaseCause string

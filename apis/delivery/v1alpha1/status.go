@@ -277,6 +277,10 @@ type VariantCluster struct {
 	// hash is that of the revision.
 	// +optional
 	Hash string `json:"hash,omitempty"`
+	// weight is the part, in percent, of each workload's replicas that go to the target, as it was when the revision was brought here. Unset, the cluster
+	// has the whole number.
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
 	// workloads are the replicas that the variant is to have here, by the workload's KIND/NAME among the manifests.
 	// +optional
 	Workloads map[string]int32 `json:"workloads,omitempty"`

@@ -1219,6 +1219,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: clusterSelector
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: follow
+      type:
+        scalar: string
     - name: name
       type:
         scalar: string
@@ -1424,6 +1427,9 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
       default: ""
     - name: traffic
+      type:
+        scalar: numeric
+    - name: weight
       type:
         scalar: numeric
     - name: workloads

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery"
 )
 
 // State is what there is of an application.
@@ -23,6 +24,9 @@ type State struct {
 	// Revisions are its revisions without chunks, in any order, and Releases its releases.
 	Revisions []*v1alpha1.ApplicationRevision
 	Releases  []*v1alpha1.Release
+	// Clusters are those that there are, and Unready those that are not known to be well. Without any, no target follows its clusters.
+	Clusters map[string]delivery.Cluster
+	Unready  map[string]bool
 	// Parts is how many chunks and Secrets hold the manifests of a revision beside itself, by its number. It counts for the history alone.
 	Parts map[int64]int
 }
@@ -179,6 +183,14 @@ func (s State) Wanted() (revision string, cause v1alpha1.ReleaseCause) {
 
 // Next is the release that automation has to make now, nil if there is none, and why there is none where something is wrong.
 func (s State) Next() (*v1alpha1.Release, string) {
+	if release, wrong := s.dueRelease(); release != nil || wrong != "" {
+		return release, wrong
+	}
+	return s.follow(), ""
+}
+
+// dueRelease is the release of the revision that the application is to run.
+func (s State) dueRelease() (*v1alpha1.Release, string) {
 	wanted, cause := s.Wanted()
 	if s.Application.Spec.Suspend || wanted == "" || cause == v1alpha1.CauseCommand {
 		return nil, ""
@@ -188,7 +200,7 @@ func (s State) Next() (*v1alpha1.Release, string) {
 		return nil, fmt.Sprintf("spec.revision: there is no revision %s", wanted)
 	}
 	targets := Fingerprint(s.Targets)
-	last := s.newest(func(r *v1alpha1.Release) bool { return !r.Spec.TriggeredBy.ByPerson() })
+	last := s.newest(automatic)
 	switch {
 	case last != nil && last.Spec.Revision == wanted && last.Annotations[v1alpha1.AnnotationTargets] == targets && !s.pinnedAgain(last, cause):
 		return nil, ""
@@ -203,6 +215,11 @@ func (s State) Next() (*v1alpha1.Release, string) {
 		cause, message = v1alpha1.CauseTargets, "the targets of the application have changed"
 	}
 	return s.release(revision, cause, targets, message, last), ""
+}
+
+// automatic reports whether automation has made a release of what the application is to run.
+func automatic(release *v1alpha1.Release) bool {
+	return !release.Spec.TriggeredBy.ByPerson() && !release.Follows()
 }
 
 // pinnedAgain reports whether something else was released since automation has released what is pinned.
@@ -221,8 +238,8 @@ func (s State) covered(wanted string, last *v1alpha1.Release) bool {
 }
 
 // release is that of a revision. Its name follows from what it is for, so that it is made once, whoever makes it.
-func (s State) release(of *v1alpha1.ApplicationRevision, cause v1alpha1.ReleaseCause, targets, message string, last *v1alpha1.Release) *v1alpha1.Release {
-	parts := []string{string(s.Application.UID), of.Name, of.Spec.Hash, targets}
+func (s State) release(of *v1alpha1.ApplicationRevision, cause v1alpha1.ReleaseCause, targets, message string, last *v1alpha1.Release, more ...string) *v1alpha1.Release {
+	parts := append([]string{string(s.Application.UID), of.Name, of.Spec.Hash, targets}, more...)
 	if last != nil {
 		parts = append(parts, last.Name, string(last.UID))
 	}

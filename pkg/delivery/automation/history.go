@@ -26,7 +26,7 @@ const (
 // releases go as well that alone use the oldest.
 func (s State) SpentReleases(named map[string]bool) []*v1alpha1.Release {
 	needed := []*v1alpha1.Release{
-		s.Current(), s.chosen(), s.newest(func(r *v1alpha1.Release) bool { return !r.Spec.TriggeredBy.ByPerson() }),
+		s.Current(), s.chosen(), s.newest(automatic), s.newest((*v1alpha1.Release).Follows),
 		s.newest(func(r *v1alpha1.Release) bool {
 			return r.Status.Phase == v1alpha1.ReleaseSucceeded && r.Spec.Whole()
 		}),

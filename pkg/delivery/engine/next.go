@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -80,6 +81,9 @@ func (n *next) begin() bool {
 		return false
 	}
 	targets, err := places.Resolve(n.release.Targets, n.seen.Clusters)
+	if errors.Is(err, places.ErrNone) && len(n.release.Leaves) > 0 {
+		targets, err = []delivery.Place{}, nil // it is about those that leave
+	}
 	if err == nil {
 		err = planner.Check(n.release)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -65,6 +66,27 @@ func TestAClusterThatIsNoTargetAnyMoreIsLeft(t *testing.T) {
 	}
 	if got := w.target(t, "sync", dropped); got.Phase != delivery.Succeeded || got.Message != `cluster "c2" is no target any more` {
 		t.Errorf("it is %s: %q", got.Phase, got.Message)
+	}
+}
+
+// A release by which a target follows its clusters is about one target, and leaves those clusters alone that it is told to leave, be it that the target has no other.
+func TestAReleaseThatIsNotWholeLeavesWhatItIsToLeave(t *testing.T) {
+	w := newWorld(3, sync)
+	w.release.Revision = v1
+	w.release.Targets, w.release.Others = w.release.Targets[:1], []string{"c1"}
+	w.release.Leaves = []string{"c2"}
+	w.run(t, 5*time.Minute, nil)
+	if want := map[string]string{"c0": "web-v1", "c1": "web-v1"}; w.status.Phase != delivery.Succeeded || !maps.Equal(w.primary(), want) {
+		t.Errorf("%v: %s", w.primary(), render(w.status))
+	}
+
+	w = newWorld(2, sync)
+	w.release.Revision, w.release.Others = v1, []string{"c0"}
+	w.release.Targets = []delivery.Target{{Name: "c1", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}}}
+	w.release.Leaves = []string{"c1"}
+	w.run(t, 5*time.Minute, nil)
+	if want := map[string]string{"c0": "web-v1"}; w.status.Phase != delivery.Succeeded || !maps.Equal(w.primary(), want) {
+		t.Errorf("%v: %s", w.primary(), render(w.status))
 	}
 }
 

@@ -47,7 +47,40 @@ func Resolve(targets []delivery.Target, clusters map[string]delivery.Cluster) ([
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("none of the targets matches a cluster")
+		return nil, ErrNone
 	}
 	return out, nil
+}
+
+// ErrNone says that there is no place to go to.
+var ErrNone = errors.New("none of the targets matches a cluster")
+
+// Moves are the clusters in which an application does not run as its targets say now.
+type Moves struct {
+	// Joins are those in which it does not run, or as another target.
+	Joins []delivery.Place
+	// Leaves are those in which it runs and that are no target any more.
+	Leaves []delivery.Place
+}
+
+// Next returns the clusters that join and leave the targets of an application which runs in some, each as a target. An error says why a release could not
+// begin now.
+func Next(targets []delivery.Target, runs map[string]string, clusters map[string]delivery.Cluster) (out Moves, err error) {
+	found, err := Resolve(targets, clusters)
+	if err != nil && !errors.Is(err, ErrNone) {
+		return Moves{}, err
+	}
+	stays := map[string]bool{}
+	for _, place := range found {
+		stays[place.Cluster] = true
+		if of, is := runs[place.Cluster]; !is || of != place.Target {
+			out.Joins = append(out.Joins, place)
+		}
+	}
+	for _, cluster := range slices.Sorted(maps.Keys(runs)) {
+		if !stays[cluster] {
+			out.Leaves = append(out.Leaves, delivery.Place{Target: runs[cluster], Cluster: cluster})
+		}
+	}
+	return out, err
 }

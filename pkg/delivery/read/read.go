@@ -33,6 +33,19 @@ func Targets(targets []v1alpha1.Target) []delivery.Target {
 	return out
 }
 
+// Runs are the clusters that an application runs in by what a status says of its variants, each with the target that it is of.
+func Runs(variants []v1alpha1.Variant) map[string]string {
+	out := map[string]string{}
+	for _, variant := range variants {
+		for _, cluster := range variant.Clusters {
+			if _, known := out[cluster.Cluster]; !known || variant.Name == v1alpha1.VariantPrimary {
+				out[cluster.Cluster] = cluster.Target
+			}
+		}
+	}
+	return out
+}
+
 // Rollback is when a release is rolled back.
 func Rollback(rollback v1alpha1.Rollback) delivery.RollbackPolicy {
 	return delivery.RollbackPolicy{Disabled: rollback.When == v1alpha1.RollbackNever, OnlyIfAllFail: rollback.When == v1alpha1.RollbackAll}

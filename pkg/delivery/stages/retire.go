@@ -13,7 +13,7 @@ import (
 // retired are the clusters that run the application and are no target of it any more, if the stage is the one that they leave in: the last one that
 // brings the revision to targets. They leave after all that the stage brings it to, so that what is new is there before what was goes.
 func (r *Run) retired() []delivery.TargetStatus {
-	if !r.Release.Whole || r.Stage.ID != lastRetiring(r.Release.Stages) {
+	if !r.Release.Whole && len(r.Release.Leaves) == 0 || r.Stage.ID != lastRetiring(r.Release.Stages) {
 		return nil
 	}
 	wave := 0
@@ -26,7 +26,7 @@ func (r *Run) retired() []delivery.TargetStatus {
 	}
 	var out []delivery.TargetStatus
 	for _, cluster := range r.Status.Set.Clusters() {
-		if !targets[cluster] {
+		if !targets[cluster] && (r.Release.Whole || slices.Contains(r.Release.Leaves, cluster)) {
 			place := delivery.Place{Target: targetOf(r.Status.Set, cluster), Cluster: cluster}
 			out = append(out, delivery.TargetStatus{Place: place, Phase: delivery.NotStarted, Wave: wave, Retired: true})
 		}

@@ -25,6 +25,9 @@ func validateTargets(spec *v1alpha1.ApplicationSpec, path *field.Path) field.Err
 		at, target := path.Index(i), &spec.Targets[i]
 		errs = append(errs, validateNewName(target.Name, names, at.Child("name"))...)
 		errs = append(errs, validateWhere(target, clusters, at)...)
+		if target.Follow != "" {
+			errs = append(errs, fields.OneOf(target.Follow, at.Child("follow"), v1alpha1.FollowNextRelease, v1alpha1.FollowImmediately)...)
+		}
 		errs = append(errs, validateTargetPath(target, spec.Source.Git, at.Child("path"))...)
 		for j := range target.Patches {
 			errs = append(errs, validatePatch(&target.Patches[j], at.Child("patches").Index(j))...)

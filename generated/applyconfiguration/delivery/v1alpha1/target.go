@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	deliveryv1alpha1 "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -17,6 +18,9 @@ type TargetApplyConfiguration struct {
 	Cluster *string `json:"cluster,omitempty"`
 	// clusterSelector selects clusters by the labels of the Cluster objects. Who is selected is settled when a release begins.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
+	// follow says when the target follows its clusters: one that comes to match gets what the target runs, and one that no longer does is left,
+	// with the next release of the application, or at once, by a release that is about this alone. Defaults to NextRelease.
+	Follow *deliveryv1alpha1.FollowPolicy `json:"follow,omitempty"`
 	// path is the folder of the target's own manifests, from spec.source.git.path. Unset, it is that folder itself.
 	Path *string `json:"path,omitempty"`
 	// patches change the manifests for this target.
@@ -53,6 +57,14 @@ func (b *TargetApplyConfiguration) WithCluster(value string) *TargetApplyConfigu
 // If called multiple times, the ClusterSelector field is set to the value of the last call.
 func (b *TargetApplyConfiguration) WithClusterSelector(value *v1.LabelSelectorApplyConfiguration) *TargetApplyConfiguration {
 	b.ClusterSelector = value
+	return b
+}
+
+// WithFollow sets the Follow field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Follow field is set to the value of the last call.
+func (b *TargetApplyConfiguration) WithFollow(value deliveryv1alpha1.FollowPolicy) *TargetApplyConfiguration {
+	b.Follow = &value
 	return b
 }
 

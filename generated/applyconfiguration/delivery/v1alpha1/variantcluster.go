@@ -15,6 +15,9 @@ type VariantClusterApplyConfiguration struct {
 	Revision *string `json:"revision,omitempty"`
 	// hash is that of the revision.
 	Hash *string `json:"hash,omitempty"`
+	// weight is the part, in percent, of each workload's replicas that go to the target, as it was when the revision was brought here. Unset, the cluster
+	// has the whole number.
+	Weight *int32 `json:"weight,omitempty"`
 	// workloads are the replicas that the variant is to have here, by the workload's KIND/NAME among the manifests.
 	Workloads map[string]int32 `json:"workloads,omitempty"`
 	// ready are the replicas of all workloads together that are ready.
@@ -61,6 +64,14 @@ func (b *VariantClusterApplyConfiguration) WithRevision(value string) *VariantCl
 // If called multiple times, the Hash field is set to the value of the last call.
 func (b *VariantClusterApplyConfiguration) WithHash(value string) *VariantClusterApplyConfiguration {
 	b.Hash = &value
+	return b
+}
+
+// WithWeight sets the Weight field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Weight field is set to the value of the last call.
+func (b *VariantClusterApplyConfiguration) WithWeight(value int32) *VariantClusterApplyConfiguration {
+	b.Weight = &value
 	return b
 }
 

@@ -2,8 +2,6 @@ package applications
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -32,26 +30,16 @@ func withNext(targets []v1alpha1.Target, clusters map[string]delivery.Cluster, v
 	if len(targets) == 0 {
 		return "" // placement decides, at any time
 	}
-	found, err := places.Resolve(read.Targets(targets), clusters)
+	moves, err := places.Next(read.Targets(targets), read.Runs(variants), clusters)
 	if err != nil {
 		return "the next release cannot begin: " + delivery.Said(err.Error())
 	}
-	runs := map[string]bool{}
-	for _, variant := range variants {
-		for _, cluster := range variant.Clusters {
-			runs[cluster.Cluster] = true
-		}
+	var joins, leaves []string
+	for _, place := range moves.Joins {
+		joins = append(joins, fmt.Sprintf("%q of target %s", place.Cluster, place.Target))
 	}
-	var joins []string
-	for _, place := range found {
-		if !runs[place.Cluster] {
-			joins = append(joins, fmt.Sprintf("%q of target %s", place.Cluster, place.Target))
-		}
-		delete(runs, place.Cluster)
-	}
-	var leaves []string
-	for _, cluster := range slices.Sorted(maps.Keys(runs)) {
-		leaves = append(leaves, fmt.Sprintf("%q", cluster))
+	for _, place := range moves.Leaves {
+		leaves = append(leaves, fmt.Sprintf("%q", place.Cluster))
 	}
 	var out []string
 	if len(joins) > 0 {

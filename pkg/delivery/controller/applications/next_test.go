@@ -50,7 +50,7 @@ func TestWhatComesAndGoesWithTheNextRelease(t *testing.T) {
 	} {
 		primary := v1alpha1.Variant{Name: v1alpha1.VariantPrimary}
 		for _, cluster := range test.runs {
-			primary.Clusters = append(primary.Clusters, v1alpha1.VariantCluster{Cluster: cluster})
+			primary.Clusters = append(primary.Clusters, v1alpha1.VariantCluster{Cluster: cluster, Target: "eu"})
 		}
 		if got := withNext(test.targets, clusters, []v1alpha1.Variant{primary}); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

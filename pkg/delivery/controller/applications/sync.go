@@ -30,6 +30,7 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 		return c.hold(ctx, app)
 	}
 	state := c.view.state(app)
+	state.Clusters, state.Unready = c.view.clustersNow(), c.view.unready()
 	release, wrong := state.Next()
 	if release != nil {
 		if err := c.release(ctx, app, release); err != nil {

@@ -3,6 +3,7 @@ package applications
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -213,6 +214,13 @@ func (v *view) secretsOf(app *v1alpha1.Application) []*corev1.Secret {
 	return out
 }
 
+// follow reports whether targets of any application follow their clusters at once.
+func (v *view) follow() bool {
+	return slices.ContainsFunc(caches.All[*v1alpha1.Application](v.applications), func(app *v1alpha1.Application) bool {
+		return slices.ContainsFunc(app.Spec.Targets, func(target v1alpha1.Target) bool { return target.Follow == v1alpha1.FollowImmediately })
+	})
+}
+
 // silent are the clusters that do not answer.
 func (v *view) silent() map[string]bool {
 	out := map[string]bool{}
@@ -222,6 +230,22 @@ func (v *view) silent() map[string]bool {
 		}
 	}
 	return out
+}
+
+// unready are the clusters that are not known to be well.
+func (v *view) unready() map[string]bool {
+	out := map[string]bool{}
+	for _, cluster := range caches.All[*manifold.Cluster](v.clusters) {
+		if !ready(cluster) {
+			out[cluster.Name] = true
+		}
+	}
+	return out
+}
+
+// ready reports whether a cluster is known to be well. One that has just joined is not yet.
+func ready(cluster *manifold.Cluster) bool {
+	return meta.IsStatusConditionTrue(cluster.Status.Conditions, manifold.ClusterReady) && !silent(cluster)
 }
 
 // silent reports whether a cluster does not answer, or is not known to be well.

@@ -116,7 +116,7 @@ func (w *watches) applicationHandler() cache.ResourceEventHandler {
 }
 
 // clusterHandler shows that a cluster has fallen silent, or answers again, in the applications that run there, and in all that it has joined, left, or got
-// other labels: it may be one of their targets now, or none any more.
+// other labels: it may be one of their targets now, or none any more. One that answers may be what a target waits for that follows its clusters at once.
 func (w *watches) clusterHandler() cache.ResourceEventHandler {
 	everywhere := func() {
 		for _, app := range caches.All[*v1alpha1.Application](w.view.applications) {
@@ -132,7 +132,7 @@ func (w *watches) clusterHandler() cache.ResourceEventHandler {
 		DeleteFunc: func(any) { everywhere() },
 		UpdateFunc: func(old, obj any) {
 			before, cluster := old.(*manifold.Cluster), obj.(*manifold.Cluster)
-			if !labels.Equals(before.Labels, cluster.Labels) {
+			if !labels.Equals(before.Labels, cluster.Labels) || !ready(before) && ready(cluster) && w.view.follow() {
 				everywhere()
 				return
 			}

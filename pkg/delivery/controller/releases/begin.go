@@ -110,6 +110,9 @@ func (c *Controller) start(
 		return nil
 	}
 	value.Current, value.Stable = current, stable
+	if value.Leaves, err = c.leaves(s.app, release, current); err != nil {
+		return err
+	}
 	result, err := c.firstStep(ctx, s.app, value, release, plan)
 	if refused := (refusedError{}); errors.As(err, &refused) {
 		plan.Targets = nil // it has come to none
