@@ -57,6 +57,29 @@ func TestAChangeIsARevisionAndARelease(t *testing.T) {
 	}
 }
 
+// Targets and manifests that change at once come with one release, in whatever order they are looked at.
+func TestTargetsAndManifestsThatChangeAtOnceAreReleasedOnce(t *testing.T) {
+	for colour, want := range map[string]string{"red": "web-v1 web-v2", "blue": "web-v1 web-v1"} {
+		w := newWorld(t, nil, inline(configMap("blue")))
+		w.turn()
+		w.ends(v1alpha1.ReleaseSucceeded)
+		w.turn()
+		w.change(func(spec *v1alpha1.ApplicationSpec) {
+			spec.Source.Inline.Objects[0].Raw = []byte(configMap(colour))
+			spec.Targets = []v1alpha1.Target{{Name: v1alpha1.DefaultTarget, Cluster: "east"}}
+		})
+		if err := w.sync(t.Context(), web); err != nil {
+			t.Fatal(err)
+		}
+		if w.settled(); w.released() != "web-v1" {
+			t.Fatalf("%s: before anybody has looked at the source, released are %s", colour, w.released())
+		}
+		if w.turn(); w.released() != want {
+			t.Errorf("%s: released are %s, want %s", colour, w.released(), want)
+		}
+	}
+}
+
 func TestARestartMakesNothingTwice(t *testing.T) {
 	w := newWorld(t, nil, inline(deployment))
 	before := w.turn()

@@ -260,6 +260,40 @@ spec:
 	}
 }
 
+// What the file says is a part of the revision: a change of it is released as one of the manifests is.
+func TestAChangeOfTheApplicationFileIsARevision(t *testing.T) {
+	file := func(spec string) map[string]string {
+		return map[string]string{"web/app.pipecd.yaml": "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec:\n  name: web\n" + spec}
+	}
+	pipeline := "  pipeline: {stages: [{name: K8S_CANARY_ROLLOUT, with: {replicas: 10%}}, {name: K8S_PRIMARY_ROLLOUT}]}\n"
+	r := newRepository(t)
+	r.commit("the first", map[string]string{"web/web.yaml": deployment})
+	r.commit("with a pipeline", file(pipeline))
+	w := newWorld(t, repositories(t), r.application("web"))
+	w.turn()
+	for _, step := range []struct {
+		what, spec, want string
+	}{
+		{"nothing is another one", pipeline, "web-v1"},
+		{"words that nobody acts upon", "  description: the shop\n" + pipeline, "web-v1"},
+		{"a comment", "  # as agreed\n" + pipeline, "web-v1"},
+		{"what is so anyway", "  pipeline:\n    stages:\n    - {name: K8S_CANARY_ROLLOUT, with: {replicas: 10%}}\n    - name: K8S_PRIMARY_ROLLOUT\n", "web-v1"},
+		{"another number", strings.Replace(pipeline, "10%", "20%", 1), "web-v1 web-v2"},
+		{"no pipeline", "", "web-v1 web-v2 web-v3"},
+		{"another thing that it says", "  quickSync: {prune: true}\n", "web-v1 web-v2 web-v3 web-v4"},
+	} {
+		r.commit(step.what, file(step.spec))
+		app := w.turn()
+		if w.revisionNames() != step.want || w.released() != step.want {
+			t.Fatalf("%s: revisions %s and releases of %s, want %s: %s", step.what, w.revisionNames(), w.released(), step.want, says(app, v1alpha1.ApplicationRendered))
+		}
+	}
+	w.restart(repositories(t))
+	if w.turn(); w.revisionNames() != "web-v1 web-v2 web-v3 web-v4" {
+		t.Errorf("after a restart there are %s", w.revisionNames())
+	}
+}
+
 // What the file leaves to the configuration of piped, and what the Application says otherwise than the file, is told.
 func TestTheApplicationSaysWhatItsFileDoesNot(t *testing.T) {
 	r := newRepository(t)

@@ -12,6 +12,8 @@ import (
 
 // outcome is what came of reading the source of an application. It is kept in memory: after a restart the source is read again.
 type outcome struct {
+	// generation is that of the application which the source was read for.
+	generation int64
 	// key tells the state of the source and the targets that rendered is about; empty if it is to be tried again.
 	key string
 	// slow is the key of what has taken too long to be rendered, which is tried again at a time.

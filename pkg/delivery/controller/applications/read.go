@@ -71,6 +71,7 @@ func (c *Controller) read(ctx context.Context, name cache.ObjectName) error {
 	default:
 		err = nil // the conditions tell it
 	}
+	next.generation = app.Generation
 	c.outcomes.keep(app.UID, next)
 	c.queues.rest.Add(name)
 	if app.Spec.Source.Git != nil && ctx.Err() == nil {
@@ -154,11 +155,12 @@ func (r *reader) found(ctx context.Context, app *v1alpha1.Application, known out
 	return r.make(ctx, plan, known, result, latest)
 }
 
-// make stores what was rendered as a revision if it is another one than the latest.
+// make stores what was rendered as a revision if it is another one than the latest, or is to be delivered otherwise: what the application file says is a part
+// of the revision.
 func (r *reader) make(ctx context.Context, plan *plan, known outcome, result *result, latest *v1alpha1.ApplicationRevision) (outcome, error) {
 	key := plan.key()
 	known.hash = result.set.Hash
-	if latest != nil && latest.Spec.Hash == result.set.Hash {
+	if latest != nil && latest.Spec.Hash == result.set.Hash && sameDelivery(latest.Spec.Delivery, plan.delivery) {
 		known.key, known.rendered = key, rendered(latest)
 		return known, nil
 	}
@@ -178,6 +180,20 @@ func (r *reader) make(ctx context.Context, plan *plan, known outcome, result *re
 		r.recorder.Event(plan.app, corev1.EventTypeNormal, "NotTriggered", automation.Untriggered(plan.app, made))
 	}
 	return known, nil
+}
+
+// sameDelivery reports whether two revisions with the same manifests are delivered in the same way. The server fills in what neither says.
+func sameDelivery(a, b *v1alpha1.RevisionDelivery) bool {
+	return marshalled(completed(a)) == marshalled(completed(b))
+}
+
+func completed(delivery *v1alpha1.RevisionDelivery) *v1alpha1.RevisionDelivery {
+	out := v1alpha1.ApplicationRevision{Spec: v1alpha1.ApplicationRevisionSpec{Delivery: &v1alpha1.RevisionDelivery{}}}
+	if delivery != nil {
+		delivery.DeepCopyInto(out.Spec.Delivery)
+	}
+	v1alpha1.SetObjectDefaults_ApplicationRevision(&out)
+	return out.Spec.Delivery
 }
 
 // from says where a revision comes from.

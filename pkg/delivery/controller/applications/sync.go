@@ -32,13 +32,23 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	state := c.view.state(app)
 	state.Clusters, state.Unready = c.view.clustersNow(), c.view.unready()
 	release, wrong := state.Next()
-	if release != nil {
+	if release != nil && !c.early(app, release) {
 		if err := c.release(ctx, app, release); err != nil {
 			wrong = said(err)
 			return errors.Join(err, c.reporter.show(ctx, app, state, wrong))
 		}
 	}
 	return errors.Join(c.reporter.show(ctx, app, state, wrong), c.history.forget(ctx, app, state))
+}
+
+// early reports whether a release is due for the targets of an application alone, while it is not known yet whether its manifests have changed with them: one
+// release brings both.
+func (c *Controller) early(app *v1alpha1.Application, release *v1alpha1.Release) bool {
+	if release.Spec.TriggeredBy.Cause != v1alpha1.CauseTargets || release.Follows() {
+		return false
+	}
+	found := c.outcomes.of(app.UID)
+	return found.generation != app.Generation || found.made != nil // the watch is about to show it
 }
 
 // release makes a release. Its name follows from what it is for: one that is there was made by the same decision.
