@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
 
@@ -44,6 +46,8 @@ type Part struct {
 	Revision Revision `json:"revision"`
 	// Target is the name of the target whose manifests of the revision count here.
 	Target string `json:"target,omitempty"`
+	// Weight is the part, in percent, of each workload's replicas that go to the target. It is for the primary; nil gives each cluster the whole number.
+	Weight *int32 `json:"weight,omitempty"`
 	// Replicas are those of each workload of a copy, by the workload's kind and name as in "Deployment/web". The primary has none: it runs what
 	// its objects, their autoscalers and their placement say.
 	Replicas map[string]int32 `json:"replicas,omitempty"`
@@ -67,7 +71,7 @@ func (p Part) Fingerprint() string {
 
 // Equal reports whether both are the same in all.
 func (p Part) Equal(other Part) bool {
-	return p.Revision == other.Revision && p.Target == other.Target && p.Traffic == other.Traffic && p.Routed == other.Routed && maps.Equal(p.Replicas, other.Replicas)
+	return p.Revision == other.Revision && p.Target == other.Target && p.Traffic == other.Traffic && p.Routed == other.Routed && ptr.Equal(p.Weight, other.Weight) && maps.Equal(p.Replicas, other.Replicas)
 }
 
 // Part returns what a cluster is to run of a variant.

@@ -57,6 +57,8 @@ func TestOneDeadClusterOfFiveCostsTheOthersATenthAtMost(t *testing.T) {
 		"in the first wave, and it is skipped":                            {failure: skip, waves: waved, dead: "c0", ends: true},
 		"in the last wave, and it is skipped":                             {failure: skip, waves: waved, dead: "c4", ends: true},
 		"in the last wave, and it is waited for":                          {failure: wait, waves: waved, dead: "c4"},
+		"in the first wave, and it is waited for":                         {failure: wait, waves: waved, dead: "c0"},
+		"a first wave of its own, and it is waited for":                   {failure: wait, waves: []delivery.Wave{{Targets: []string{"c0"}}, {}}, dead: "c0", silent: time.Minute},
 		"a first wave of its own, and it was silent before":               {failure: skip, waves: []delivery.Wave{{Targets: []string{"c0"}}, {}}, dead: "c0", silent: time.Minute, ends: true},
 		"a wave of one at a time, and it was silent before":               {failure: skip, waves: []delivery.Wave{{MaxConcurrency: one()}}, dead: "c2", silent: time.Minute, ends: true},
 		"a wave of one at a time, and it is waited for":                   {failure: wait, waves: []delivery.Wave{{MaxConcurrency: one()}}, dead: "c2"},
@@ -89,9 +91,9 @@ func one() *intstr.IntOrString {
 	return &out
 }
 
-// A wave is not done before all of it is: where a dead cluster is to be waited for, so do the waves behind it, up to the deadline of the cluster. One that
-// is skipped is waited for as long as the stage says, and no longer.
-func TestWavesWaitForADeadClusterOfAnEarlierOne(t *testing.T) {
+// The waves behind a dead cluster begin once it has been silent for as long as the stage says, and no later. Where it is to be waited for, the stage does so, up
+// to the deadline of the cluster.
+func TestWavesDoNotWaitForADeadClusterOfAnEarlierOne(t *testing.T) {
 	first := []delivery.Wave{{Targets: []string{"c0"}}, {}}
 	others := func(phase delivery.Phase) map[string]delivery.Phase {
 		return map[string]delivery.Phase{"c1": phase, "c2": phase, "c3": phase, "c4": phase}
@@ -103,8 +105,9 @@ func TestWavesWaitForADeadClusterOfAnEarlierOne(t *testing.T) {
 		phase   delivery.Phase
 		message string
 	}{
-		"to the deadline, and the stage fails":                 {dead: delivery.Failed, phase: delivery.Failed, message: `no progress within 10m0s: cluster "c0" does not answer`},
-		"to the deadline, and it goes on where one may fail":   {failure: delivery.Failure{MaxFailures: 1}, begin: 10 * time.Minute, dead: delivery.Failed, phase: delivery.Succeeded, message: `but for cluster "c0"`},
+		"where it is waited for, and the stage fails":          {begin: 30 * time.Second, dead: delivery.Failed, phase: delivery.Failed, message: `no progress within 10m0s: cluster "c0" does not answer`},
+		"or may go on, where one may fail":                     {failure: delivery.Failure{MaxFailures: 1}, begin: 30 * time.Second, dead: delivery.Failed, phase: delivery.Succeeded, message: `but for cluster "c0"`},
+		"or fails at once":                                     {failure: delivery.Failure{OnUnreachable: delivery.Fail}, dead: delivery.Failed, phase: delivery.Failed, message: `cluster "c0" does not answer`},
 		"for 30 s where it is skipped":                         {failure: delivery.Failure{OnUnreachable: delivery.Skip}, begin: 30 * time.Second, dead: delivery.Skipped, phase: delivery.Succeeded, message: `but for cluster "c0"`},
 		"for as long as the stage says, where that is shorter": {failure: delivery.Failure{OnUnreachable: delivery.Skip, After: 10 * time.Second}, begin: 10 * time.Second, dead: delivery.Skipped, phase: delivery.Succeeded, message: `but for cluster "c0"`},
 	} {

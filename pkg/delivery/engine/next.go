@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -196,6 +197,9 @@ func (n *next) run() bool {
 	if !of.Phase.Ended() {
 		n.due = pass.Due
 		n.status.Message = fmt.Sprintf("%s: %s", of.ID, of.Message)
+		if cause := n.cause(); n.status.Phase == delivery.RollingBack && cause != "" {
+			n.status.Message += "; " + cause
+		}
 		return false
 	}
 	of.End = n.now
@@ -266,7 +270,7 @@ func (n *next) finish() bool {
 		return false
 	}
 	n.status.RolledBack = delivery.Succeeded
-	why := n.status.Message
+	why := ""
 	for _, of := range n.status.Stages {
 		if of.Name == delivery.StageRollback {
 			why = of.Message
@@ -275,8 +279,28 @@ func (n *next) finish() bool {
 			n.status.RolledBack = delivery.Failed
 		}
 	}
+	if cause := n.cause(); cause != "" {
+		why += "; " + cause
+	}
 	n.end(n.status.Ending, fmt.Sprintf("rollback %s: %s", n.status.RolledBack, why))
 	return false
+}
+
+// cause says why a release is rolled back: who has asked for that, and which stage has failed.
+func (n *next) cause() string {
+	var out []string
+	switch orders := n.seen.Orders; {
+	case orders.Rollback != "":
+		out = append(out, "rolled back by "+orders.Rollback)
+	case orders.Cancel != nil && orders.Cancel.Rollback:
+		out = append(out, "rolled back by "+orders.Cancel.By)
+	}
+	for _, of := range n.status.Stages {
+		if of.Phase == delivery.Failed && of.Name != delivery.StageRollback && of.Name != delivery.StageScriptRollback {
+			out = append(out, fmt.Sprintf("stage %s failed: %s", of.ID, of.Message))
+		}
+	}
+	return strings.Join(out, "; ")
 }
 
 // summary says what a release that has succeeded has left undone.

@@ -74,7 +74,7 @@ func TestEveryStepOfRandomRunsKeepsWhatMustHold(t *testing.T) {
 			}
 			for i, of := range first.Status.Stages {
 				if running := slices.DeleteFunc(slices.Clone(of.Targets), func(s delivery.TargetStatus) bool { return s.Phase != delivery.Running }); len(running) > 0 {
-					if wave := waves.Current(of.Targets); slices.ContainsFunc(running, func(s delivery.TargetStatus) bool { return s.Wave != wave }) {
+					if wave := waves.Current(of.Targets, nil); slices.ContainsFunc(running, func(s delivery.TargetStatus) bool { return s.Wave != wave }) {
 						t.Fatalf("seed %d: stage %d has several waves under way: %s", seed, i, render(first.Status))
 					}
 				}

@@ -574,6 +574,121 @@ func TestARollbackDrainsWhatItRemoves(t *testing.T) {
 	}
 }
 
+// Rule 6. A cluster that only the failed release has added gets no requests first, stays for the drain time, and then runs nothing.
+func TestARollbackDrainsAClusterThatItCleans(t *testing.T) {
+	fails := delivery.Stage{ID: "fails", Name: delivery.StageAnalysis} // there is nothing to measure
+	for name, test := range map[string]struct {
+		deaf  bool
+		drain time.Duration
+		least time.Duration
+		phase delivery.Phase
+	}{
+		"for the drain time":              {drain: 30 * time.Second, least: 30 * time.Second, phase: delivery.Succeeded},
+		"at once, where nobody drains":    {phase: delivery.Succeeded},
+		"not for ever if it does nothing": {deaf: true, drain: 30 * time.Second, least: 10 * time.Minute, phase: delivery.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2, sync, fails)
+			w.release.Drain = test.drain
+			for _, set := range []*delivery.Set{&w.release.Current, w.release.Stable, &w.clusters["c1"].applied.set} {
+				delete((*set)[delivery.Primary].Clusters, "c1")
+			}
+			w.until(t, "it is rolled back", time.Minute, func() bool { return w.status.Phase == delivery.RollingBack })
+			began, c := w.now, w.clusters["c1"]
+			if part, there := w.status.Set.Part(delivery.Primary, "c1"); there != (test.drain > 0) || part.Traffic > 0 {
+				t.Errorf("at first the cluster is to run %+v (%t)", part, there)
+			}
+			w.run(t, 20*time.Minute, func() {
+				if test.deaf {
+					c.told = nil
+				}
+			})
+			if took := w.now.Sub(began); took < test.least || took > test.least+10*time.Second {
+				t.Errorf("it takes %s", took)
+			}
+			if _, there := w.status.Set.Part(delivery.Primary, "c1"); there || w.target(t, "rollback", "c1").Phase != test.phase || w.status.RolledBack != delivery.Succeeded {
+				t.Errorf("%s", render(w.status))
+			}
+		})
+	}
+}
+
+// A message that says what was put back says why as well: to whom it may concern has it in one place.
+func TestARollbackSaysWhyThereWasOne(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*world)
+		want    []string
+	}{
+		"the stage, the cluster and what it says": {
+			prepare: func(w *world) { w.clusters["c1"].refused["web-v2"] = true },
+			want:    []string{"rollback Succeeded: put back what was there before; stage sync failed: ", `cluster "c1" refuses the primary of web-v2: denied by policy`},
+		},
+		"who wanted it": {
+			prepare: func(w *world) { w.clusters["c1"].broken["web-v2"], w.orders.Rollback = true, "jane" },
+			want:    []string{"rollback Succeeded: put back what was there before; rolled back by jane"},
+		},
+		"who cancelled it": {
+			prepare: func(w *world) {
+				w.clusters["c1"].broken["web-v2"], w.orders.Cancel = true, &delivery.Cancel{By: "joe", Rollback: true}
+			},
+			want: []string{"; rolled back by joe"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(2, sync)
+			w.next()
+			test.prepare(w)
+			w.until(t, "it is rolled back", 15*time.Minute, func() bool { return w.status.Phase == delivery.RollingBack })
+			for _, want := range test.want[len(test.want)-1:] {
+				if !strings.Contains(w.status.Message, strings.TrimPrefix(want, "rollback Succeeded: put back what was there before; ")) {
+					t.Errorf("meanwhile it says %q, want %q", w.status.Message, want)
+				}
+			}
+			w.status = again(t, w.status) // a restart loses nothing of it
+			w.run(t, 15*time.Minute, nil)
+			for _, want := range test.want {
+				if !strings.Contains(w.status.Message, want) {
+					t.Errorf("it says %q, want %q", w.status.Message, want)
+				}
+			}
+		})
+	}
+}
+
+// What share of the replicas a target has belongs to what runs there: it is put back with that.
+func TestARollbackPutsBackTheWeights(t *testing.T) {
+	fails := delivery.Stage{ID: "fails", Name: delivery.StageAnalysis}
+	w := newWorld(3, sync, fails)
+	for cluster, weight := range map[string]int32{"c0": 50, "c1": 30, "c2": 20} {
+		part := w.release.Current[delivery.Primary].Clusters[cluster]
+		part.Weight = &weight
+		w.release.Current[delivery.Primary].Clusters[cluster] = part
+	}
+	stable := w.release.Current.Clone()
+	w.release.Stable, w.release.Whole = &stable, true
+	w.release.Targets, w.release.Weights = w.release.Targets[:2], map[string]int32{"c0": 0, "c1": 100}
+	weights := func() map[string]int32 {
+		out := map[string]int32{}
+		for cluster, part := range again(t, w.status).Set[delivery.Primary].Clusters {
+			out[cluster] = *part.Weight
+		}
+		return out
+	}
+	w.until(t, "c2 is left", 10*time.Minute, func() bool { return w.stage("sync").Phase == delivery.Succeeded })
+	// The rollback has begun by then, so that those of the release are known of its last edit alone.
+	w.run(t, 10*time.Minute, nil)
+	if want := map[string]int32{"c0": 50, "c1": 30, "c2": 20}; !maps.Equal(weights(), want) || w.status.RolledBack != delivery.Succeeded {
+		t.Errorf("the weights are %v, want %v: %s", weights(), want, render(w.status))
+	}
+
+	w = newWorld(2, sync)
+	w.release.Weights = map[string]int32{"c0": 0, "c1": 100}
+	w.run(t, 10*time.Minute, nil)
+	if want := map[string]int32{"c0": 0, "c1": 100}; !maps.Equal(weights(), want) {
+		t.Errorf("the weights are %v, want %v", weights(), want)
+	}
+}
+
 // Rule 7: how many pods the primary has is nobody's business here.
 func TestThePrimaryKeepsTheReplicasThatItsAutoscalerGivesIt(t *testing.T) {
 	w := newWorld(2, append(canary(20), delivery.Stage{ID: "roll", Name: delivery.StagePrimaryRollout}, delivery.Stage{ID: "clean", Name: delivery.StageCanaryClean})...)

@@ -70,7 +70,7 @@ func setOf(variants []v1alpha1.Variant) delivery.Set {
 			if c.Revision == "" {
 				revision = delivery.Revision{Name: v.Revision, Hash: v.Hash}
 			}
-			variant.Clusters[c.Cluster] = delivery.Part{Revision: revision, Target: c.Target, Replicas: maps.Clone(c.Workloads), Traffic: ptr.Deref(c.Traffic, 0), Routed: c.Routed}
+			variant.Clusters[c.Cluster] = delivery.Part{Revision: revision, Target: c.Target, Weight: c.Weight, Replicas: maps.Clone(c.Workloads), Traffic: ptr.Deref(c.Traffic, 0), Routed: c.Routed}
 		}
 		out[v.Name] = variant
 	}
@@ -163,7 +163,7 @@ func variantsOf(set delivery.Set, owners map[string]string) []v1alpha1.Variant {
 		for _, cluster := range slices.Sorted(maps.Keys(set[name].Clusters)) {
 			part := set[name].Clusters[cluster]
 			variant.Clusters = append(variant.Clusters, v1alpha1.VariantCluster{
-				Target: cmp.Or(part.Target, owners[cluster]), Cluster: cluster, Revision: part.Revision.Name, Hash: part.Revision.Hash, Workloads: maps.Clone(part.Replicas),
+				Target: cmp.Or(part.Target, owners[cluster]), Cluster: cluster, Revision: part.Revision.Name, Hash: part.Revision.Hash, Weight: part.Weight, Workloads: maps.Clone(part.Replicas),
 				Routed: part.Routed, Traffic: ptr.To(part.Traffic),
 			})
 		}

@@ -61,6 +61,11 @@ var kinds = map[string]kind{
 	},
 }
 
+// cleans reports whether a rollback takes the application off a target's cluster: that was no part of it before.
+func (k kind) cleans(r *Run, t *delivery.TargetStatus) bool {
+	return k.atOnce && len(k.goal(r, t)) == 0
+}
+
 func byWaves(r *Run) (delivery.Phase, string) { return waves.Outcome(r.Stage, r.Of.Targets) }
 
 // alone is the set in which the primary is the new revision and all that a cluster runs.
@@ -75,13 +80,17 @@ func alone(r *Run, t *delivery.TargetStatus) delivery.Set {
 }
 
 func roll(r *Run, t *delivery.TargetStatus) delivery.Set {
-	return of(variants.Roll(r.present(t), r.Release.Revision, t.Cluster), delivery.Primary, t.Target, t.Cluster)
+	var weight *int32
+	if w, has := r.Release.Weights[t.Target]; has {
+		weight = &w
+	}
+	return of(variants.Roll(r.present(t), r.Release.Revision, t.Cluster), delivery.Primary, t.Target, t.Cluster, weight)
 }
 
-// of is the set in which the manifests of a target count for a variant in a cluster.
-func of(set delivery.Set, variant, target, cluster string) delivery.Set {
+// of is the set in which the manifests of a target, and its weight, count for a variant in a cluster.
+func of(set delivery.Set, variant, target, cluster string, weight *int32) delivery.Set {
 	if part, has := set.Part(variant, cluster); has {
-		part.Target = target
+		part.Target, part.Weight = target, weight
 		set = variants.Put(set, variant, set[variant], cluster, part)
 	}
 	return set
@@ -98,7 +107,7 @@ func add(name string) func(*Run, *delivery.TargetStatus) delivery.Set {
 			part := r.running(t.Cluster)
 			revision, target = part.Revision, part.Target
 		}
-		return of(variants.Add(r.present(t), name, r.Stage.Variant(name), revision, t.Cluster, t.Replicas), name, target, t.Cluster)
+		return of(variants.Add(r.present(t), name, r.Stage.Variant(name), revision, t.Cluster, t.Replicas), name, target, t.Cluster, nil)
 	}
 }
 

@@ -56,15 +56,20 @@ func targetOf(set delivery.Set, cluster string) string {
 
 // retire takes the application off a cluster: it gives up its requests, stays for the drain time, and goes. It says how far that is.
 func (r *Run) retire(t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict {
-	if why := r.quieten(t, seen); !why.Done {
-		return why
-	}
-	r.edit(t, delivery.Set{})
-	proof := all(r, t, seen)
+	proof := r.clear(t, seen)
 	if proof.Done {
 		proof.Message = leaves(t)
 	}
 	return proof
+}
+
+// clear has a cluster run nothing, once it has had no requests for the drain time.
+func (r *Run) clear(t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict {
+	if why := r.quieten(t, seen); !why.Done {
+		return why
+	}
+	r.edit(t, delivery.Set{})
+	return all(r, t, seen)
 }
 
 // quieten has a cluster get no requests any more, and says whether that has been so for long enough. Where nobody drains anything, it is.

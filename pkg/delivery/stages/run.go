@@ -146,7 +146,7 @@ func (r *Run) stepTargets(k kind) {
 		for i := range r.Of.Targets {
 			r.stepTarget(k, &r.Of.Targets[i])
 		}
-		begin := waves.Begin(r.Stage, r.Of.Targets, r.silent(k))
+		begin := waves.Begin(r.Stage, r.Of.Targets, r.silent(k), r.late(k))
 		if len(begin) == 0 {
 			return
 		}
@@ -162,6 +162,17 @@ func (r *Run) silent(k kind) map[string]bool {
 	out := map[string]bool{}
 	for _, t := range r.Of.Targets {
 		out[t.Cluster] = !k.atOnce && r.silence(t.Cluster) >= SilentAfter
+	}
+	return out
+}
+
+// late are the clusters that have been silent for so long that others go on without them.
+func (r *Run) late(k kind) map[string]bool {
+	out := map[string]bool{}
+	for _, t := range r.Of.Targets {
+		if !k.atOnce && r.silence(t.Cluster) >= SilentAfter {
+			_, out[t.Cluster] = r.silentTooLong(r.Seen.Clusters[t.Cluster])
+		}
 	}
 	return out
 }
@@ -187,7 +198,7 @@ func (r *Run) stepTarget(k kind, t *delivery.TargetStatus) {
 	case !there:
 		r.leave(t)
 		return
-	case waits && (waves.Exceeded(r.Stage, r.Of.Targets) || t.Wave != waves.Current(r.Of.Targets)):
+	case waits && (waves.Exceeded(r.Stage, r.Of.Targets) || t.Wave > waves.Current(r.Of.Targets, r.late(k))):
 		return
 	case r.silence(t.Cluster) >= SilentAfter:
 		r.unheard(k, t, seen)
@@ -205,8 +216,11 @@ func (r *Run) stepTarget(k kind, t *delivery.TargetStatus) {
 func (r *Run) advance(k kind, t *delivery.TargetStatus, seen delivery.Cluster) waves.Verdict {
 	edits := r.Status.Edits[t.Cluster]
 	defer func() { r.moved(t, edits) }()
-	if t.Retired {
+	switch {
+	case t.Retired:
 		return r.retire(t, seen)
+	case k.cleans(r, t):
+		return r.clear(t, seen)
 	}
 	return r.approach(k, t, seen)
 }
@@ -239,6 +253,9 @@ func (r *Run) unheard(k kind, t *delivery.TargetStatus, seen delivery.Cluster) {
 	case t.Retired:
 		r.Due.by(late)
 	case how != delivery.Skip && how != delivery.Fail:
+		if !is {
+			r.Due.by(late)
+		}
 		r.deadline(t, "")
 	case !is:
 		r.Due.by(late)
@@ -288,6 +305,9 @@ func (r *Run) note(k kind, t *delivery.TargetStatus, seen delivery.Cluster, verd
 		t.Progress, t.Progressed = progress, r.Now
 	}
 	r.deadline(t, verdict.Message)
+	if t.Phase == delivery.Failed && k.cleans(r, t) {
+		r.edit(t, delivery.Set{}) // whatever keeps its requests there: nobody looks after it any more
+	}
 }
 
 func progressOf(seen delivery.Cluster) (n int64) {

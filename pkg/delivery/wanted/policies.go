@@ -3,8 +3,6 @@ package wanted
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,36 +50,29 @@ func byReplicas(workload Object) *manifold.Division {
 	return &manifold.Division{Type: manifold.Divide, By: manifold.ByWeights, Weights: weights}
 }
 
-// weights are those of the clusters of the primary, nil if each of them gets the whole number. The clusters of a target have the same part of its
-// weight, and targets without one the same part of what the others leave.
+// weights are those of the clusters of the primary, nil if each of them gets the whole number. The clusters of a target share its weight. One that was given
+// none, while others have got theirs by the release that is on its way, counts as much as these do on average: it is not to run empty meanwhile.
 func (p *policies) weights() map[string]int32 {
-	if len(p.app.Weights) == 0 {
+	parts := p.set[delivery.Primary].Clusters
+	sharing, weights, sum := map[string]int32{}, map[string]int32{}, int32(0)
+	for cluster, part := range parts {
+		sharing[part.Target]++
+		if part.Weight != nil {
+			weights[cluster] = *part.Weight
+			sum += *part.Weight
+		}
+	}
+	if len(weights) == 0 {
 		return nil
 	}
-	targets := map[string][]string{}
-	parts := p.set[delivery.Primary].Clusters
-	for _, cluster := range slices.Sorted(maps.Keys(parts)) {
-		targets[parts[cluster].Target] = append(targets[parts[cluster].Target], cluster)
-	}
-	left, without := int32(100), int32(0)
-	for target := range targets {
-		if weight, has := p.app.Weights[target]; has {
-			left -= weight
-		} else {
-			without++
-		}
-	}
 	out := map[string]int32{}
-	for target, clusters := range targets {
+	for cluster, part := range parts {
 		const fine = 100 // so that a percent can be divided
-		weight, has := p.app.Weights[target]
-		total := weight * fine
+		weight, has := weights[cluster]
 		if !has {
-			total = max(0, left) * fine / without
+			weight = max(1, sum/int32(len(weights)))
 		}
-		for _, cluster := range clusters {
-			out[cluster] = total / int32(len(clusters))
-		}
+		out[cluster] = weight * fine / sharing[part.Target]
 	}
 	return out
 }

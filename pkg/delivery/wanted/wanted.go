@@ -28,9 +28,6 @@ type Application struct {
 	UID             types.UID
 	// Pinned says that the targets say in which clusters the application runs. Otherwise placement does.
 	Pinned bool
-	// Weights are the parts, in percent, of each workload's replicas that go to the targets which have one. Without any, each cluster gets the
-	// whole number.
-	Weights map[string]int32
 	// Rights says that the objects are written with the rights of a ServiceAccount, so that they may be of any kind that it may write.
 	Rights bool
 	// Traffic is the method by which requests are shared out, "" for none.

@@ -69,7 +69,12 @@ func TestWhatAnApplicationMayNotHave(t *testing.T) {
 }
 
 func TestTheWeightOfATargetIsThatOfItsClusters(t *testing.T) {
-	made, err := make1(t, Application{Pinned: true, Weights: map[string]int32{"eu": 50}}, primary(map[string]string{"e1": "eu", "e2": "eu", "u1": "us", "a1": "asia"}), web())
+	set := primary(map[string]string{"e1": "eu", "e2": "eu", "u1": "us", "a1": "asia"})
+	for cluster, part := range set[delivery.Primary].Clusters {
+		part.Weight = ptr.To(map[string]int32{"eu": 50, "us": 25, "asia": 25}[part.Target])
+		set[delivery.Primary].Clusters[cluster] = part
+	}
+	made, err := make1(t, Application{Pinned: true}, set, web())
 	if err != nil || len(made.Policies) != 1 {
 		t.Fatalf("%d policies, %v", len(made.Policies), err)
 	}
@@ -79,6 +84,33 @@ func TestTheWeightOfATargetIsThatOfItsClusters(t *testing.T) {
 	}
 	if pin := made.Objects[0].Manifest.GetAnnotations()[manifold.AnnotationClusters]; pin != "a1,e1,e2,u1" {
 		t.Errorf("pinned to %s", pin)
+	}
+}
+
+func TestAClusterDoesNotRunEmptyForWantOfAWeight(t *testing.T) {
+	for name, test := range map[string]struct {
+		weights map[string]int32
+		want    map[string]int32
+	}{
+		"none has one":                   {},
+		"others got theirs a moment ago": {map[string]int32{"a": 100}, map[string]int32{"a": 10000, "b": 10000, "c": 10000}},
+		"that of others is the average":  {map[string]int32{"a": 30, "b": 10}, map[string]int32{"a": 3000, "b": 1000, "c": 2000}},
+		"others are to run empty":        {map[string]int32{"a": 0, "b": 0}, map[string]int32{"a": 0, "b": 0, "c": 100}},
+		"somebody wants it to":           {map[string]int32{"a": 100, "b": 0, "c": 0}, map[string]int32{"a": 10000, "b": 0, "c": 0}},
+	} {
+		set := primary(map[string]string{"a": "a", "b": "b", "c": "c"})
+		for cluster, weight := range test.weights {
+			part := set[delivery.Primary].Clusters[cluster]
+			part.Weight = &weight
+			set[delivery.Primary].Clusters[cluster] = part
+		}
+		made, err := make1(t, Application{Pinned: true}, set, web())
+		if err != nil || len(made.Policies) != 1 {
+			t.Fatalf("%s: %d policies, %v", name, len(made.Policies), err)
+		}
+		if division := made.Policies[0].Spec.Division; !maps.Equal(division.Weights, test.want) || (division.Type == manifold.Divide) != (test.want != nil) {
+			t.Errorf("%s: %+v, want %v", name, division, test.want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ package waves
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -75,13 +76,14 @@ func limit(waves []delivery.Wave, wave, places int) int {
 	return n
 }
 
-// Begin returns which targets may begin now, by their index: those of the first wave that is not done, as many as may be under way at once. A target
-// that is silent takes nobody's turn, neither by being under way nor by waiting for its own. Nothing begins any more once too many have failed.
-func Begin(stage delivery.Stage, targets []delivery.TargetStatus, silent map[string]bool) []int {
+// Begin returns which targets may begin now, by their index: those of the current wave, as many as may be under way at once. A target
+// that is silent takes nobody's turn, neither by being under way nor by waiting for its own; of those that are late see Current. Nothing begins any more once
+// too many have failed.
+func Begin(stage delivery.Stage, targets []delivery.TargetStatus, silent, late map[string]bool) []int {
 	if Exceeded(stage, targets) {
 		return nil
 	}
-	wave, running, places := Current(targets), 0, 0
+	wave, running, places := Current(targets, late), 0, 0
 	for _, t := range targets {
 		if t.Phase == delivery.Running && !silent[t.Cluster] {
 			running++
@@ -100,13 +102,23 @@ func Begin(stage delivery.Stage, targets []delivery.TargetStatus, silent map[str
 	return out
 }
 
-// Current is the first wave that is not done, -1 if all are.
-func Current(targets []delivery.TargetStatus) int {
-	wave := -1
+// Current is the first wave that is not done, -1 if all are. A target that is late, since its cluster has been silent for long, is waited for by the stage, and
+// not by the targets of later waves: one dead cluster does not hold up all others. Clusters that the application is to leave wait for all.
+func Current(targets []delivery.TargetStatus, late map[string]bool) int {
+	wave, answering := -1, -1
 	for _, t := range targets {
-		if !t.Phase.Ended() && (wave < 0 || t.Wave < wave) {
+		if t.Phase.Ended() {
+			continue
+		}
+		if wave < 0 || t.Wave < wave {
 			wave = t.Wave
 		}
+		if !late[t.Cluster] && !t.Retired && (answering < 0 || t.Wave < answering) {
+			answering = t.Wave
+		}
+	}
+	if answering >= 0 {
+		return answering
 	}
 	return wave
 }
@@ -152,6 +164,10 @@ func progress(targets []delivery.TargetStatus) string {
 			out += fmt.Sprintf(", %d %s", n, of.word)
 		}
 	}
+	silent := slices.DeleteFunc(slices.Clone(targets), func(t delivery.TargetStatus) bool { return !t.Silent || t.Phase.Ended() })
+	if len(silent) > 0 {
+		out += fmt.Sprintf(", waiting for %d that do not answer, such as cluster %q", len(silent), silent[0].Cluster)
+	}
 	return out
 }
 
@@ -162,6 +178,9 @@ func failures(targets []delivery.TargetStatus) string {
 		return ""
 	}
 	out := targets[first].Message
+	if name := fmt.Sprintf("cluster %q", targets[first].Cluster); !strings.Contains(out, name) {
+		out = name + ": " + out
+	}
 	if n := count(targets, delivery.Failed); n > 1 {
 		out += fmt.Sprintf(" (and %d more)", n-1)
 	}

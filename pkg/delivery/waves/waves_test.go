@@ -62,7 +62,7 @@ func TestAssign(t *testing.T) {
 }
 
 // targets reads phases and waves: "S0 R0 .1" is one that has succeeded and one that runs, both of wave 0, and one of wave 1 that has not begun. The
-// clusters are called a, b, c and so on.
+// clusters are called a, b, c and so on. L is for one that is to be left.
 func targets(text string) []delivery.TargetStatus {
 	phases := map[byte]delivery.Phase{'S': delivery.Succeeded, 'R': delivery.Running, '.': delivery.NotStarted, 'F': delivery.Failed, 'K': delivery.Skipped}
 	var out []delivery.TargetStatus
@@ -70,7 +70,10 @@ func targets(text string) []delivery.TargetStatus {
 		name := string('a' + rune(i))
 		t := delivery.TargetStatus{Place: delivery.Place{Target: name, Cluster: name}, Phase: phases[field[0]], Wave: int(field[1] - '0')}
 		if t.Phase == delivery.Failed {
-			t.Message = name + " is broken"
+			t.Message = "it is broken"
+		}
+		if field[0] == 'L' {
+			t.Phase, t.Retired = delivery.NotStarted, true
 		}
 		out = append(out, t)
 	}
@@ -83,6 +86,7 @@ func TestBegin(t *testing.T) {
 		waves   []delivery.Wave
 		failure int32
 		silent  string
+		late    string
 		want    string // the clusters that begin
 	}{
 		"all at once without waves":                      {targets: ".0 .0 .0", want: "abc"},
@@ -98,18 +102,26 @@ func TestBegin(t *testing.T) {
 		"nobody once more have failed than may":          {targets: "F0 F0 .1", waves: []delivery.Wave{at(2), at(2)}, failure: 1},
 		"a silent one takes nobody's turn":               {targets: "R0 .0 .0", waves: []delivery.Wave{at(1)}, silent: "a", want: "b"},
 		"nor its own":                                    {targets: ".0 .0 .0", waves: []delivery.Wave{at(1)}, silent: "a", want: "b"},
-		"but the next wave waits for it":                 {targets: "R0 S0 .1", waves: []delivery.Wave{at(2), at(2)}, silent: "a"},
+		"the next wave waits for it":                     {targets: "R0 S0 .1", waves: []delivery.Wave{at(2), at(2)}, silent: "a"},
+		"until it is late":                               {targets: "R0 S0 .1", waves: []delivery.Wave{at(2), at(2)}, silent: "a", late: "a", want: "c"},
+		"also one that has not begun":                    {targets: ".0 S0 .1 .2", waves: []delivery.Wave{at(2), at(1), at(1)}, silent: "a", late: "a", want: "c"},
+		"but waits for who answers":                      {targets: "R0 R0 .1", waves: []delivery.Wave{at(2), at(2)}, silent: "a", late: "a"},
+		"a late one that is back begins":                 {targets: ".0 S0 R1 .1", waves: []delivery.Wave{at(2), at(2)}, want: "a"},
+		"clusters leave after all, and the late":         {targets: "R0 S0 L1", waves: []delivery.Wave{at(2)}, silent: "a", late: "a"},
 		"what follows the last wave goes by that":        {targets: "S0 .1 .1", waves: []delivery.Wave{of(at(1), "a")}, want: "b"},
 		"nobody where all have ended":                    {targets: "S0 K0 S1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			silent := map[string]bool{}
-			for _, cluster := range test.silent {
-				silent[string(cluster)] = true
+			named := func(clusters string) map[string]bool {
+				out := map[string]bool{}
+				for _, cluster := range clusters {
+					out[string(cluster)] = true
+				}
+				return out
 			}
 			stage := delivery.Stage{Waves: test.waves, Failure: delivery.Failure{MaxFailures: test.failure}}
 			got := ""
-			for _, i := range Begin(stage, targets(test.targets), silent) {
+			for _, i := range Begin(stage, targets(test.targets), named(test.silent), named(test.late)) {
 				got += string('a' + rune(i))
 			}
 			if got != test.want {
@@ -131,10 +143,10 @@ func TestOutcome(t *testing.T) {
 		"it has succeeded when all have":                     {targets: "S0 S0", phase: delivery.Succeeded, message: "2 of 2 targets are done"},
 		"what is skipped keeps nobody":                       {targets: "S0 K0", phase: delivery.Succeeded, message: "1 of 2 targets are done, 1 skipped"},
 		"rule 3: a failure cuts nobody off who is under way": {targets: "F0 R0 .1", phase: delivery.Running, message: "0 of 3 targets are done, 1 failed"},
-		"it has failed when none is under way any more":      {targets: "F0 S0 .1", phase: delivery.Failed, message: "a is broken"},
-		"it names one failure and counts the others":         {targets: "F0 F0 F0", phase: delivery.Failed, message: "a is broken (and 2 more)"},
-		"it bears as many failures as may be":                {targets: "F0 S0", failure: 1, phase: delivery.Succeeded, message: "1 of 2 targets are done, 1 failed, which may be: a is broken"},
-		"but no more":                                        {targets: "F0 F0 S0", failure: 1, phase: delivery.Failed, message: "a is broken (and 1 more)"},
+		"it has failed when none is under way any more":      {targets: "F0 S0 .1", phase: delivery.Failed, message: "cluster \"a\": it is broken"},
+		"it names one failure and counts the others":         {targets: "F0 F0 F0", phase: delivery.Failed, message: "cluster \"a\": it is broken (and 2 more)"},
+		"it bears as many failures as may be":                {targets: "F0 S0", failure: 1, phase: delivery.Succeeded, message: "1 of 2 targets are done, 1 failed, which may be: cluster \"a\": it is broken"},
+		"but no more":                                        {targets: "F0 F0 S0", failure: 1, phase: delivery.Failed, message: "cluster \"a\": it is broken (and 1 more)"},
 		"a stage of no targets has nothing to do":            {phase: delivery.Succeeded, message: "0 of 0 targets are done"},
 	} {
 		t.Run(name, func(t *testing.T) {

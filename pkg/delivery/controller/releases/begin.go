@@ -271,10 +271,39 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 	if err := carriedOut(spec.Traffic, plan.Stages); err != nil {
 		return nil, err
 	}
+	weights := weightsOf(spec.Targets)
 	for _, target := range spec.Targets {
-		plan.Targets = append(plan.Targets, v1alpha1.ResolvedTarget{Name: target.Name, Weight: target.Weight})
+		resolved := v1alpha1.ResolvedTarget{Name: target.Name}
+		if weight, has := weights[target.Name]; has {
+			resolved.Weight = &weight
+		}
+		plan.Targets = append(plan.Targets, resolved)
 	}
 	return plan, nil
+}
+
+// weightsOf are the weights of all targets, none if none of them has one. Those without one share what the others leave.
+func weightsOf(targets []v1alpha1.Target) map[string]int32 {
+	left, without := int32(100), int32(0)
+	for _, target := range targets {
+		if target.Weight == nil {
+			without++
+		} else {
+			left -= *target.Weight
+		}
+	}
+	if int(without) == len(targets) {
+		return nil
+	}
+	out := map[string]int32{}
+	for _, target := range targets {
+		if target.Weight != nil {
+			out[target.Name] = *target.Weight
+		} else {
+			out[target.Name] = max(0, left) / without
+		}
+	}
+	return out
 }
 
 // releaseOf is a release as the engine knows it. What was planned when it began counts.
@@ -287,6 +316,14 @@ func releaseOf(app *v1alpha1.Application, release *v1alpha1.Release, plan *v1alp
 	}
 	if origin := revision.Spec.Origin; origin != nil {
 		out.Commit.Message = origin.Message
+	}
+	for _, target := range plan.Targets {
+		if target.Weight != nil {
+			if out.Weights == nil {
+				out.Weights = map[string]int32{}
+			}
+			out.Weights[target.Name] = *target.Weight
+		}
 	}
 	for i := range out.Stages {
 		if copy := out.Stages[i].Copy; copy != nil && routesBy(app.Spec.Traffic) {

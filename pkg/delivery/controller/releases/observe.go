@@ -118,22 +118,6 @@ func (c *Controller) describe(app *v1alpha1.Application, plan *v1alpha1.ReleaseP
 	if app.Spec.Traffic != nil {
 		out.Traffic, out.Routes = app.Spec.Traffic.Method, routesOf(c.maker(app))
 	}
-	weights := map[string]int32{}
-	for _, target := range app.Spec.Targets {
-		if target.Weight != nil {
-			weights[target.Name] = *target.Weight
-		}
-	}
-	if plan != nil {
-		for _, target := range plan.Targets {
-			if target.Weight != nil {
-				weights[target.Name] = *target.Weight
-			}
-		}
-	}
-	if len(weights) > 0 {
-		out.Weights = weights
-	}
 	if plan == nil || plan.Prune {
 		return out
 	}
