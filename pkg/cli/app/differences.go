@@ -25,6 +25,8 @@ type plan struct {
 	Application string       `json:"application"`
 	Revision    string       `json:"revision"`
 	Targets     []planTarget `json:"targets"`
+	// Clusters says why it cannot be told which clusters join and leave, "" if it can.
+	Clusters string `json:"clusters,omitempty"`
 }
 
 // planTarget is what would change in a target.
@@ -33,6 +35,11 @@ type planTarget struct {
 	// From is the revision that is live there, "" if that is not known.
 	From    string       `json:"from,omitempty"`
 	Changes []planChange `json:"changes,omitempty"`
+	// Joins are the clusters that get the target by the next release, and Leaves those that it leaves.
+	Joins  []string `json:"joins,omitempty"`
+	Leaves []string `json:"leaves,omitempty"`
+	// Gone says that the application has no such target any more.
+	Gone bool `json:"gone,omitempty"`
 	// Error says why nothing can be told of the target.
 	Error string `json:"error,omitempty"`
 }
@@ -247,7 +254,7 @@ func once(known map[string]outcome, key string, find func() (*unstructured.Unstr
 // differs reports whether anything would change.
 func (p *plan) differs() bool {
 	return slices.ContainsFunc(p.Targets, func(t planTarget) bool {
-		return slices.ContainsFunc(t.Changes, func(c planChange) bool { return c.Action != left })
+		return len(t.Joins)+len(t.Leaves) > 0 || slices.ContainsFunc(t.Changes, func(c planChange) bool { return c.Action != left })
 	})
 }
 
@@ -290,7 +297,11 @@ func (p *plan) print(out io.Writer) error {
 			return err
 		}
 	}
-	return nil
+	if p.Clusters == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "\nClusters that join or leave: unknown: %s\n", p.Clusters)
+	return err
 }
 
 func (t *planTarget) title() string {
@@ -302,14 +313,23 @@ func (t *planTarget) title() string {
 
 // body is what is to be told of a target.
 func (t *planTarget) body() string {
-	if t.Error != "" {
-		return "unknown: " + t.Error
-	}
-	if len(t.Changes) == 0 {
-		return "nothing changes"
-	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s\n", summary(t.Changes))
+	switch {
+	case t.Error != "":
+		fmt.Fprintf(&out, "unknown: %s\n", t.Error)
+	case t.Gone:
+		out.WriteString("it is no target any more\n")
+	case len(t.Changes) == 0:
+		out.WriteString("nothing changes\n")
+	default:
+		fmt.Fprintf(&out, "%s\n", summary(t.Changes))
+	}
+	for _, cluster := range t.Joins {
+		fmt.Fprintf(&out, "+ cluster %q joins\n", cluster)
+	}
+	for _, cluster := range t.Leaves {
+		fmt.Fprintf(&out, "- cluster %q leaves\n", cluster)
+	}
 	for _, c := range t.Changes {
 		switch c.Action {
 		case unknown:

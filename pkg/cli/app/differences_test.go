@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/pkg/cli/app/manifests"
 )
@@ -131,5 +134,64 @@ func TestARevisionThatIsNotWholeTellsNothing(t *testing.T) {
 	found := &plan{Application: "web", Revision: "web-v8", Targets: []planTarget{p.target(t.Context(), "hoge", "", "web-v8")}}
 	if err := found.failed(); err == nil || !strings.Contains(found.Targets[0].Error, "is not what the revision was made of") {
 		t.Errorf("got %v with %+v, want an error", err, found.Targets)
+	}
+}
+
+func TestAPlanTellsWhichClustersJoinAndLeave(t *testing.T) {
+	eu := v1alpha1.Target{Name: "eu", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}}
+	cluster := func(name, region string) *manifold.Cluster {
+		return &manifold.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": region}}}
+	}
+	runs := func(targets ...string) []v1alpha1.Variant {
+		out := v1alpha1.Variant{Name: v1alpha1.VariantPrimary}
+		for _, target := range targets {
+			name, in, _ := strings.Cut(target, "@")
+			out.Clusters = append(out.Clusters, v1alpha1.VariantCluster{Target: name, Cluster: in})
+		}
+		return []v1alpha1.Variant{out}
+	}
+	for name, test := range map[string]struct {
+		targets  []v1alpha1.Target
+		runs     []v1alpha1.Variant
+		only     []string
+		refused  bool
+		differs  bool
+		contains []string
+	}{
+		"nothing where all is as it was":  {targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b"), contains: []string{"Target eu: nothing changes\n"}},
+		"nothing where placement decides": {runs: runs("default@mars"), contains: []string{"Target eu: nothing changes\n"}},
+		"one that joins":                  {targets: []v1alpha1.Target{eu}, runs: runs("eu@a"), differs: true, contains: []string{"Target eu: nothing changes\n+ cluster \"b\" joins\n"}},
+		"one that leaves":                 {targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b", "eu@us"), differs: true, contains: []string{"- cluster \"us\" leaves\n"}},
+		"one whose target is gone": {
+			targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b", "old@us"), differs: true, contains: []string{"Target old: it is no target any more\n- cluster \"us\" leaves\n"},
+		},
+		"not of targets that nobody asks about": {targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b", "old@us"), only: []string{"eu"}, contains: []string{"Target eu: nothing changes\n"}},
+		"a target that is nowhere": {
+			targets: []v1alpha1.Target{{Name: "eu", Cluster: "mars"}}, runs: runs("eu@a"), contains: []string{`Clusters that join or leave: unknown: the next release cannot begin: target "eu": there is no cluster "mars"`},
+		},
+		"to whom it may not tell": {targets: []v1alpha1.Target{eu}, refused: true, contains: []string{"Clusters that join or leave: unknown: not for you"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := fake.NewSimpleClientset(cluster("a", "eu"), cluster("b", "eu"), cluster("us", "us"))
+			if test.refused {
+				client.PrependReactor("list", "clusters", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("not for you") })
+			}
+			o := &PlanOptions{subject: subject{client: client}, Targets: test.only}
+			app := &v1alpha1.Application{Spec: v1alpha1.ApplicationSpec{Targets: test.targets}, Status: v1alpha1.ApplicationStatus{Variants: test.runs}}
+			found := &plan{Application: "web", Revision: "web-v8", Targets: []planTarget{{Name: "eu"}}}
+			o.clusters(t.Context(), app, revision("web", 8), found)
+			var out strings.Builder
+			if err := found.print(&out); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range test.contains {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("it says %s, want %s", out.String(), want)
+				}
+			}
+			if found.differs() != test.differs {
+				t.Errorf("it differs: %t, want %t", found.differs(), test.differs)
+			}
+		})
 	}
 }

@@ -18,10 +18,12 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/app/compare"
 	"github.com/manifold-dev/manifold/pkg/cli/app/manifests"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/places"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 )
@@ -55,7 +57,10 @@ func newPlanCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			Show what a release of a revision would change, target by target. The server tries to apply its manifests, with your rights, and
 			keeps nothing. What a target has is the revision that is live there, or what there is if none is known to be.
 
-			Values of Secrets are masked. What a target has and the revision does not is deleted if spec.prune is set.`),
+			Values of Secrets are masked. What a target has and the revision does not is deleted if spec.prune is set.
+
+			Clusters are listed that join a target with the next release to it, and those that the next release to all targets leaves, as
+			far as you may list clusters.`),
 		Example: templates.Examples(`
 			# The newest revision
 			manifold app plan web
@@ -173,6 +178,9 @@ func (o *PlanOptions) Run(ctx context.Context) (bool, error) {
 		found.Targets = append(found.Targets, p.target(ctx, name, liveRevision(application, name), head.Name))
 	}
 	p.withoutOverlays(found.Targets)
+	if !o.drift {
+		o.clusters(ctx, application, head, found)
+	}
 	if err := o.Output.Print(o.Out, found, func(out io.Writer) error { return found.print(out) }); err != nil {
 		return false, err
 	}
@@ -188,6 +196,50 @@ func (o *PlanOptions) wanted(ctx context.Context, application *v1alpha1.Applicat
 		return o.revision(ctx, application, live)
 	}
 	return nil, fmt.Errorf("application %q: nothing has been released with success yet; \"manifold app plan %s\" shows what a release would change", o.Name, o.Name)
+}
+
+// clusters adds which of them join and leave the targets with the next release.
+func (o *PlanOptions) clusters(ctx context.Context, application *v1alpha1.Application, head *v1alpha1.ApplicationRevision, found *plan) {
+	targets := read.Spec(application.Spec, head).Targets
+	if len(targets) == 0 {
+		return // placement decides, at any time
+	}
+	list, err := o.client.ManifoldV1alpha1().Clusters().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		found.Clusters = text.Line(err.Error(), longest)
+		return
+	}
+	there := map[string]delivery.Cluster{}
+	for i := range list.Items {
+		there[list.Items[i].Name] = delivery.Cluster{Labels: list.Items[i].Labels}
+	}
+	moves, err := places.Next(read.Targets(targets), read.Runs(application.Status.Variants), there)
+	if err != nil {
+		found.Clusters = "the next release cannot begin: " + text.Line(err.Error(), longest)
+	}
+	for _, place := range moves.Joins {
+		if target := found.target(place.Target); target != nil {
+			target.Joins = append(target.Joins, place.Cluster)
+		}
+	}
+	for _, place := range moves.Leaves {
+		target := found.target(place.Target)
+		if target == nil && len(o.Targets) == 0 {
+			found.Targets = append(found.Targets, planTarget{Name: place.Target, From: liveRevision(application, place.Target), Gone: true})
+			target = &found.Targets[len(found.Targets)-1]
+		}
+		if target != nil {
+			target.Leaves = append(target.Leaves, place.Cluster)
+		}
+	}
+}
+
+// target is the one of a name, nil if the plan is not about it.
+func (p *plan) target(name string) *planTarget {
+	if i := slices.IndexFunc(p.Targets, func(t planTarget) bool { return t.Name == name }); i >= 0 {
+		return &p.Targets[i]
+	}
+	return nil
 }
 
 // liveRevision is what a target runs, "" if that is not known or its clusters differ.
