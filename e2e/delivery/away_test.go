@@ -11,35 +11,19 @@ import (
 
 // partedApp is an application that goes to west, then to somebody who agrees, and then to east, where more may be said of its pods.
 func partedApp(image, inEast string) string {
-	return fmt.Sprintf(`
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Application
-metadata: {name: web}
-spec:
-  progressDeadlineSeconds: 20
-  targets:
-  - name: one
-    cluster: east
-    patches: [{target: {kind: Deployment}, patch: '[{"op":"add","path":"/spec/template/spec/nodeSelector","value":{%s}}]'}]
-  - {name: two, cluster: west}
-  pipeline:
-    stages:
-    - {name: K8S_PRIMARY_ROLLOUT, id: west, targets: [two]}
-    - {name: WAIT_APPROVAL, id: agree}
-    - {name: K8S_PRIMARY_ROLLOUT, id: east, targets: [one]}
-  source:
-    inline:
-      objects:
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: web}
-        spec:
-          replicas: 2
-          selector: {matchLabels: {app: web}}
-          template:
-            metadata: {labels: {app: web}}
-            spec: {containers: [{name: web, image: "%s", resources: {requests: {cpu: 10m, memory: 16Mi}}}]}
-`, inEast, image)
+	return webApp(fmt.Sprintf(`
+progressDeadlineSeconds: 20
+targets:
+- name: one
+  cluster: east
+  patches: [{target: {kind: Deployment}, patch: '[{"op":"add","path":"/spec/template/spec/nodeSelector","value":{%s}}]'}]
+- {name: two, cluster: west}
+pipeline:
+  stages:
+  - {name: K8S_PRIMARY_ROLLOUT, id: west, targets: [two]}
+  - {name: WAIT_APPROVAL, id: agree}
+  - {name: K8S_PRIMARY_ROLLOUT, id: east, targets: [one]}
+`, inEast), webDeployment(image, 2))
 }
 
 // West has the new revision, and halts before it fails in east: the rollback does not wait for west, and west takes the old one back by itself.

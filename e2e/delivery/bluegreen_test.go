@@ -13,40 +13,22 @@ import (
 // blueGreen is an application in a blue and a green set of clusters. A change is checked in green, beside what runs there, before green's requests go to
 // it; somebody agrees to that once more before blue gets it.
 func blueGreen(image string) string {
-	return `
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Application
-metadata: {name: web}
-spec:
-  targets:
-  - {name: blue, cluster: east}
-  - {name: green, cluster: west}
-  traffic: {method: Service, drainSeconds: 1}
-  pipeline:
-    stages:
-    - {name: K8S_CANARY_ROLLOUT, id: beside, targets: [green], with: {replicas: 100%}}
-    - {name: WAIT_APPROVAL, id: check}
-    - {name: K8S_TRAFFIC_ROUTING, id: switch, targets: [green], with: {all: canary}}
-    - {name: WAIT_APPROVAL, id: stay}
-    - {name: K8S_PRIMARY_ROLLOUT, id: green, targets: [green]}
-    - {name: K8S_TRAFFIC_ROUTING, id: back, targets: [green], with: {all: primary}}
-    - {name: K8S_CANARY_CLEAN, id: clean, targets: [green]}
-    - {name: K8S_PRIMARY_ROLLOUT, id: blue, targets: [blue]}
-  source:
-    inline:
-      objects:
-      - {apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: web}
-        spec:
-          replicas: 2
-          selector: {matchLabels: {app: web}}
-          template:
-            metadata: {labels: {app: web}}
-            spec:
-              containers: [{name: web, image: "` + image + `", resources: {requests: {cpu: 10m, memory: 16Mi}}}]
-`
+	return webApp(`
+targets:
+- {name: blue, cluster: east}
+- {name: green, cluster: west}
+traffic: {method: Service, drainSeconds: 1}
+pipeline:
+  stages:
+  - {name: K8S_CANARY_ROLLOUT, id: beside, targets: [green], with: {replicas: 100%}}
+  - {name: WAIT_APPROVAL, id: check}
+  - {name: K8S_TRAFFIC_ROUTING, id: switch, targets: [green], with: {all: canary}}
+  - {name: WAIT_APPROVAL, id: stay}
+  - {name: K8S_PRIMARY_ROLLOUT, id: green, targets: [green]}
+  - {name: K8S_TRAFFIC_ROUTING, id: back, targets: [green], with: {all: primary}}
+  - {name: K8S_CANARY_CLEAN, id: clean, targets: [green]}
+  - {name: K8S_PRIMARY_ROLLOUT, id: blue, targets: [blue]}
+`, webService, webDeployment(image, 2))
 }
 
 // stageRuns reports whether a release is at a stage.

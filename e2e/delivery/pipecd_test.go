@@ -85,24 +85,13 @@ func microservice(file, version string) map[string]string {
 		prd + "/app.pipecd.yaml":                 file,
 		prd + "/kustomization.yaml":              "resources: [base]\n",
 		prd + "/base/kustomization.yaml":         "resources: [deployment.yaml, service.yaml, old.yaml]\n",
-		prd + "/base/deployment.yaml":            pipecdDeployment,
+		prd + "/base/deployment.yaml":            webDeployment("web:0", 1),
 		prd + "/base/service.yaml":               serviceFile("web"),
 		prd + "/base/old.yaml":                   serviceFile("web-old"),
 		prd + "/cluster-hoge/kustomization.yaml": overlay("hoge"),
 		prd + "/cluster-fuga/kustomization.yaml": overlay("fuga"),
 	}
 }
-
-const pipecdDeployment = `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: "web:0", resources: {requests: {cpu: 10m, memory: 16Mi}}}]}
-`
 
 // fromRepository is an application that says nothing itself but where the repository is.
 func fromRepository(url, ref string) string {

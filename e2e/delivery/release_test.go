@@ -15,36 +15,18 @@ import (
 
 // shopApp is an application of five pods in each of two clusters, whose changes begin with a canary that somebody has to agree to.
 func shopApp(image, pod string) string {
-	return fmt.Sprintf(`
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Application
-metadata: {name: web}
-spec:
-  progressDeadlineSeconds: 30
-  targets:
-  - {name: first, cluster: east}
-  - {name: second, cluster: west}
-  pipeline:
-    stages:
-    - {name: K8S_CANARY_ROLLOUT, id: canary, with: {replicas: 10%%}}
-    - {name: WAIT_APPROVAL, id: agree}
-    - {name: K8S_PRIMARY_ROLLOUT, id: primary, waves: [{maxConcurrency: 1}, {}]}
-    - {name: K8S_CANARY_CLEAN, id: clean}
-  source:
-    inline:
-      objects:
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: web}
-        spec:
-          replicas: 5
-          selector: {matchLabels: {app: web}}
-          template:
-            metadata: {labels: {app: web}}
-            spec:
-              %s
-              containers: [{name: web, image: "%s", resources: {requests: {cpu: 10m, memory: 16Mi}}}]
-`, pod, image)
+	return webApp(`
+progressDeadlineSeconds: 30
+targets:
+- {name: first, cluster: east}
+- {name: second, cluster: west}
+pipeline:
+  stages:
+  - {name: K8S_CANARY_ROLLOUT, id: canary, with: {replicas: 10%}}
+  - {name: WAIT_APPROVAL, id: agree}
+  - {name: K8S_PRIMARY_ROLLOUT, id: primary, waves: [{maxConcurrency: 1}, {}]}
+  - {name: K8S_CANARY_CLEAN, id: clean}
+`, webDeployment(image, 5, pod))
 }
 
 // awaitRelease waits until the release of a revision is as it should be.

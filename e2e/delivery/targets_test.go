@@ -6,36 +6,13 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // twoTargets is an application of two pods in each of its targets.
 func twoTargets(image, targets string) string {
-	return fmt.Sprintf(`
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Application
-metadata: {name: web}
-spec:
-  trigger: {mode: Manual}
-  targets: [%s]
-  source:
-    inline:
-      objects:
-      - apiVersion: v1
-        kind: ConfigMap
-        metadata: {name: settings}
-        data: {image: %q}
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: web}
-        spec:
-          replicas: 2
-          selector: {matchLabels: {app: web}}
-          template:
-            metadata: {labels: {app: web}}
-            spec:
-              containers:
-              - {name: web, image: %q, envFrom: [{configMapRef: {name: settings}}], resources: {requests: {cpu: 10m, memory: 16Mi}}}
-`, targets, image, image)
+	settings := fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {image: %q}}", image)
+	return webApp("trigger: {mode: Manual}\ntargets: ["+targets+"]", settings, webDeployment(image, 2))
 }
 
 func TestATargetThatIsTakenOutIsLeft(t *testing.T) {
@@ -69,4 +46,40 @@ func TestATargetThatIsTakenOutIsLeft(t *testing.T) {
 	s.Logical.KubectlInput(`{"apiVersion":"delivery.manifold.dev/v1alpha1","kind":"ReleaseRollback"}`, "create", "--raw", path, "-f", "-")
 	awaitPhase(s, "web-v2", v1alpha1.ReleaseRolledBack)
 	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+}
+
+// A target follows its clusters at once, by what it runs: a newer revision that nobody has released stays where it is.
+func TestATargetFollowsItsClustersAtOnce(t *testing.T) {
+	s := suite.Scenario(t)
+	label := "follow-" + s.Namespace
+	labelled := func(cluster, value string) {
+		t.Helper()
+		s.Logical.Kubectl("label", "cluster", cluster, "--overwrite", label+value)
+	}
+	for _, cluster := range []string{"east", "west"} {
+		s.Cleanup(func() { s.Environment.CleanupIn(s.T, s.Logical.API, "label", "cluster", cluster, label+"-") })
+	}
+	targets := "{name: all, follow: Immediately, clusterSelector: {matchLabels: {" + label + ": 'yes'}}}"
+	labelled("east", "=yes")
+	s.Logical.Apply(twoTargets("web:1", targets))
+	awaitRevision(s, 1)
+	s.Logical.CLI("app", "sync", "web", "--wait")
+	s.Logical.Apply(twoTargets("web:2", targets))
+	awaitRevision(s, 2)
+
+	labelled("west", "=yes")
+	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	awaitRelease(s, "web-v1", "is one by which the target follows", func(release v1alpha1.Release) bool {
+		return release.Follows() && release.Status.Phase == v1alpha1.ReleaseSucceeded && strings.Contains(release.Spec.TriggeredBy.Message, `cluster "west" has joined target all`)
+	})
+
+	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"suspend":true}}`)
+	labelled("west", "-")
+	plan := s.Logical.CLI("app", "plan", "web")
+	expect.Says(t, plan, `- cluster "west" leaves`)
+	if got := runs(s, "west", "web"); got != "2 of web:1" {
+		t.Errorf("while it is suspended west runs %s", got)
+	}
+	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"suspend":false}}`)
+	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "nothing"})
 }

@@ -16,42 +16,21 @@ import (
 
 // routedApp is an application whose requests are shared out between it and a canary in each of two clusters, until somebody agrees.
 func routedApp(image, traffic, there, back string) string {
-	return fmt.Sprintf(`
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Application
-metadata: {name: web}
-spec:
-  progressDeadlineSeconds: 60
-  targets:
-  - {name: first, cluster: east}
-  - {name: second, cluster: west}
-  traffic: %s
-  pipeline:
-    stages:
-    - {name: K8S_CANARY_ROLLOUT, id: canary, with: {replicas: 1, perCluster: true}}
-    - {name: K8S_TRAFFIC_ROUTING, id: there, with: %s}
-    - {name: WAIT_APPROVAL, id: agree}
-    - {name: K8S_PRIMARY_ROLLOUT, id: primary}
-    - {name: K8S_TRAFFIC_ROUTING, id: back, with: %s}
-    - {name: K8S_CANARY_CLEAN, id: clean}
-  source:
-    inline:
-      objects:
-      - apiVersion: v1
-        kind: Service
-        metadata: {name: web}
-        spec: {selector: {app: web}, ports: [{port: 80}]}
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: web}
-        spec:
-          replicas: 2
-          selector: {matchLabels: {app: web}}
-          template:
-            metadata: {labels: {app: web}}
-            spec:
-              containers: [{name: web, image: "%s", resources: {requests: {cpu: 10m, memory: 16Mi}}}]
-`, traffic, there, back, image)
+	return webApp(fmt.Sprintf(`
+progressDeadlineSeconds: 60
+targets:
+- {name: first, cluster: east}
+- {name: second, cluster: west}
+traffic: %s
+pipeline:
+  stages:
+  - {name: K8S_CANARY_ROLLOUT, id: canary, with: {replicas: 1, perCluster: true}}
+  - {name: K8S_TRAFFIC_ROUTING, id: there, with: %s}
+  - {name: WAIT_APPROVAL, id: agree}
+  - {name: K8S_PRIMARY_ROLLOUT, id: primary}
+  - {name: K8S_TRAFFIC_ROUTING, id: back, with: %s}
+  - {name: K8S_CANARY_CLEAN, id: clean}
+`, traffic, there, back), webService, webDeployment(image, 2))
 }
 
 // asked is a release that waits for somebody to agree.
