@@ -1622,7 +1622,7 @@ func schema_manifold_apis_delivery_v1alpha1_FailurePolicy(ref common.ReferenceCa
 					},
 					"unreachableSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "unreachableSeconds is for how long a cluster must be silent before skip and fail act. Defaults to 30.",
+							Description: "unreachableSeconds is for how long a cluster must be silent before skip and fail act, and before later waves go on without it. Defaults to 30.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

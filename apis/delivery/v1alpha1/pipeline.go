@@ -96,7 +96,7 @@ type FailurePolicy struct {
 	// onUnreachable is wait, skip or fail. Defaults to wait.
 	// +optional
 	OnUnreachable UnreachableAction `json:"onUnreachable,omitempty"`
-	// unreachableSeconds is for how long a cluster must be silent before skip and fail act. Defaults to 30.
+	// unreachableSeconds is for how long a cluster must be silent before skip and fail act, and before later waves go on without it. Defaults to 30.
 	// +optional
 	UnreachableSeconds *int32 `json:"unreachableSeconds,omitempty"`
 }

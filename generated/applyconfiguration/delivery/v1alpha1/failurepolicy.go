@@ -15,7 +15,7 @@ type FailurePolicyApplyConfiguration struct {
 	MaxFailures *int32 `json:"maxFailures,omitempty"`
 	// onUnreachable is wait, skip or fail. Defaults to wait.
 	OnUnreachable *deliveryv1alpha1.UnreachableAction `json:"onUnreachable,omitempty"`
-	// unreachableSeconds is for how long a cluster must be silent before skip and fail act. Defaults to 30.
+	// unreachableSeconds is for how long a cluster must be silent before skip and fail act, and before later waves go on without it. Defaults to 30.
 	UnreachableSeconds *int32 `json:"unreachableSeconds,omitempty"`
 }
 
