@@ -44,6 +44,10 @@ func (t *Trier) Applied(ctx context.Context, manifest *unstructured.Unstructured
 	if err != nil {
 		return nil, err
 	}
+	if t.scoped(manifest) {
+		manifest = manifest.DeepCopy()
+		manifest.SetNamespace("") // it may be of a kind that nobody knew when it was rendered
+	}
 	applied, err := objects.Apply(ctx, manifest.GetName(), manifest, metav1.ApplyOptions{
 		DryRun: []string{metav1.DryRunAll}, Force: true, FieldManager: v1alpha1.FieldManager,
 	})
@@ -51,6 +55,13 @@ func (t *Trier) Applied(ctx context.Context, manifest *unstructured.Unstructured
 		return nil, fmt.Errorf("try to apply %s: %w", Title(manifest), err)
 	}
 	return applied, nil
+}
+
+// scoped reports whether the kind of a manifest is in no namespace.
+func (t *Trier) scoped(manifest *unstructured.Unstructured) bool {
+	gvk := manifest.GroupVersionKind()
+	mapping, err := t.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
 }
 
 // objects are those of the manifest's kind, in its namespace if the kind has any.

@@ -30,7 +30,9 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 		return c.hold(ctx, app)
 	}
 	state := c.view.state(app)
-	state.Clusters, state.Unready = c.view.clustersNow(), c.view.unready()
+	if slices.ContainsFunc(state.Targets, follows) {
+		state.Clusters, state.Unready = c.view.clustersNow(), c.view.unready()
+	}
 	release, wrong := state.Next()
 	if release != nil && !c.early(app, release) {
 		if err := c.release(ctx, app, release); err != nil {
@@ -47,8 +49,9 @@ func (c *Controller) early(app *v1alpha1.Application, release *v1alpha1.Release)
 	if release.Spec.TriggeredBy.Cause != v1alpha1.CauseTargets || release.Follows() {
 		return false
 	}
-	found := c.outcomes.of(app.UID)
-	return found.generation != app.Generation || found.made != nil // the watch is about to show it
+	found, latest := c.outcomes.of(app.UID), c.view.state(app).Latest()
+	unseen := found.made != nil && (latest == nil || latest.Spec.Number < found.made.Spec.Number) // the watch is about to show it
+	return found.generation != app.Generation || unseen
 }
 
 // release makes a release. Its name follows from what it is for: one that is there was made by the same decision.

@@ -217,9 +217,12 @@ func (v *view) secretsOf(app *v1alpha1.Application) []*corev1.Secret {
 // follow reports whether targets of any application follow their clusters at once.
 func (v *view) follow() bool {
 	return slices.ContainsFunc(caches.All[*v1alpha1.Application](v.applications), func(app *v1alpha1.Application) bool {
-		return slices.ContainsFunc(app.Spec.Targets, func(target v1alpha1.Target) bool { return target.Follow == v1alpha1.FollowImmediately })
+		return slices.ContainsFunc(app.Spec.Targets, follows)
 	})
 }
+
+// follows reports whether a target follows its clusters at once.
+func follows(target v1alpha1.Target) bool { return target.Follow == v1alpha1.FollowImmediately }
 
 // silent are the clusters that do not answer.
 func (v *view) silent() map[string]bool {

@@ -177,6 +177,7 @@ func TestWhoWritesWhatIsInNoNamespace(t *testing.T) {
 	for name, test := range map[string]struct {
 		apiVersion, kind, account string
 		present                   string
+		bare                      bool
 		want                      string
 		waits                     bool
 	}{
@@ -189,6 +190,7 @@ func TestWhoWritesWhatIsInNoNamespace(t *testing.T) {
 		"nobody an APIService":                        {apiVersion: "apiregistration.k8s.io/v1", kind: "APIService", account: "robot", want: "no part of applications"},
 		"nobody a Cluster":                            {apiVersion: "manifold.dev/v1alpha1", kind: "Cluster", account: "robot", want: "no part of applications"},
 		"again, what it has":                          {apiVersion: rbac, kind: "ClusterRole", account: "robot", present: "shop/web/app"},
+		"also if somebody has taken the label off":    {apiVersion: rbac, kind: "ClusterRole", account: "robot", present: "shop/web/app", bare: true},
 		"not what another application has":            {apiVersion: rbac, kind: "ClusterRole", account: "robot", present: "books/api/b", want: "belongs to Application books/api: an object can belong to one"},
 		"not what one of the same name has":           {apiVersion: rbac, kind: "ClusterRole", account: "robot", present: "books/web/b", want: "belongs to Application books/web"},
 		"not what an earlier one of its own name has": {apiVersion: rbac, kind: "ClusterRole", account: "robot", present: "shop/web/before", want: "belongs to Application shop/web"},
@@ -201,7 +203,11 @@ func TestWhoWritesWhatIsInNoNamespace(t *testing.T) {
 			case "-":
 				there = append(there, scoped(test.apiVersion, test.kind, "one", ""))
 			default:
-				there = append(there, scoped(test.apiVersion, test.kind, "one", test.present))
+				one := scoped(test.apiVersion, test.kind, "one", test.present)
+				if test.bare {
+					one.Labels = nil
+				}
+				there = append(there, one)
 			}
 			c, _, _ := followed(t, []*apiextensionsv1.CustomResourceDefinition{stars()}, there...)
 			store, err := NewStore(informers.NewSharedInformerFactory(kubefake.NewClientset(), 0), nil, c)

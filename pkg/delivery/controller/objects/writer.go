@@ -242,6 +242,8 @@ func mayTake(present metav1.Object, owner Owner) error {
 		of, other = marked.String(), true
 	}
 	switch {
+	case present.GetNamespace() == "" && present.GetAnnotations()[v1alpha1.AnnotationOwner] == owner.mark():
+		return nil // somebody has taken the label off
 	case other:
 		return fmt.Errorf("it is there already, and belongs to Application %s: an object can belong to one", text.Line(of, 2*64))
 	case owner.Selected:

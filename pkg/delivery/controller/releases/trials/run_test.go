@@ -83,3 +83,38 @@ func TestAPodWhoseServiceAccountComesWithItIsNotTried(t *testing.T) {
 		t.Error("a pod is not tried although nothing of its revision is missing")
 	}
 }
+
+// The kind of an object may be defined by another one of the revision, which is applied first.
+func TestAnObjectIsNotTriedBeforeItsKindIsDefinedThatComesWithIt(t *testing.T) {
+	star := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Star", "metadata": map[string]any{"name": "sun"}}}
+	definition := func(kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "stars.example.com"}, "spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": kind}}}}
+	}
+	for name, test := range map[string]struct {
+		holds []*unstructured.Unstructured
+		waits bool
+	}{
+		"it comes with it":      {holds: []*unstructured.Unstructured{definition("Star"), star}},
+		"nobody brings it":      {holds: []*unstructured.Unstructured{star}, waits: true},
+		"another one does come": {holds: []*unstructured.Unstructured{definition("Planet"), star}, waits: true},
+	} {
+		trial := Trial{
+			Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true, Rights: true},
+			Release:     delivery.Release{Revision: delivery.Revision{Name: "web-v1", Hash: "h"}},
+			Contents:    func(delivery.Part) ([]*unstructured.Unstructured, error) { return test.holds, nil },
+			Hash:        func(delivery.Part) string { return "" },
+			Present:     func(wanted.Key) metav1.Object { return nil },
+			Server: func(_ context.Context, object wanted.Object) (objects.Trial, error) {
+				if object.Kind == "Star" {
+					return objects.Trial{}, &objects.UndefinedError{Key: object.Key, Kind: object.Manifest.GroupVersionKind()}
+				}
+				return objects.Trial{}, nil
+			},
+		}
+		refused, err := trial.Run(t.Context(), []delivery.Place{{Target: "east", Cluster: "east"}})
+		if refused != "" || (err != nil) != test.waits {
+			t.Errorf("%s: refused %q, not known %v; want it to wait: %t", name, refused, err, test.waits)
+		}
+	}
+}
