@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
-	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // twoTargets is an application of two pods in each of its targets.
@@ -75,8 +74,12 @@ func TestATargetFollowsItsClustersAtOnce(t *testing.T) {
 
 	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"suspend":true}}`)
 	labelled("west", "-")
-	plan := s.Logical.CLI("app", "plan", "web")
-	expect.Says(t, plan, `- cluster "west" leaves`)
+	s.Logical.Poll("a plan tells that west leaves", func() error {
+		if plan := s.Logical.CLI("app", "plan", "web"); !strings.Contains(plan, `- cluster "west" leaves`) {
+			return fmt.Errorf("it says %s", plan)
+		}
+		return nil
+	})
 	if got := runs(s, "west", "web"); got != "2 of web:1" {
 		t.Errorf("while it is suspended west runs %s", got)
 	}
