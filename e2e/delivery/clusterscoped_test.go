@@ -138,7 +138,8 @@ func TestAnApplicationHasWhatIsInNoNamespaceByTheRightsOfItsServiceAccount(t *te
 	}
 
 	s.Logical.Apply(operator("web", of, 0, as))
-	awaitPhase(&patient, "web-v3", v1alpha1.ReleaseSucceeded)
+	awaitRevision(s, 3)
+	s.Logical.CLI("app", "sync", "web", "--wait") // it may have been made in the second in which somebody has gone back, whose word counts
 	gone := func(kind, name string) {
 		t.Helper()
 		patient.Logical.Poll(kind+" "+name+" is gone", func() error {
