@@ -13,4 +13,13 @@ const (
 	AnnotationTargets = "delivery.manifold.dev/targets"
 	// AnnotationFollows is on a release by which targets follow their clusters alone: a hash of which of them come and go.
 	AnnotationFollows = "delivery.manifold.dev/follows"
+	// AnnotationRevisionOnly has, with the value "true", an Application make revisions that are not released by themselves, as spec.trigger.mode Manual
+	// does. AnnotationRolloutTemplate is how KubeVela called it first.
+	AnnotationRevisionOnly    = "app.oam.dev/revision-only"
+	AnnotationRolloutTemplate = "app.oam.dev/rollout-template"
 )
+
+// ByHand reports whether revisions of an application are released when somebody says so, and not by themselves.
+func (a *Application) ByHand() bool {
+	return a.Spec.Trigger.Mode == TriggerManual || a.Annotations[AnnotationRevisionOnly] == "true" || a.Annotations[AnnotationRolloutTemplate] == "true"
+}

@@ -171,7 +171,7 @@ func (s State) Wanted() (revision string, cause v1alpha1.ReleaseCause) {
 		return pin, v1alpha1.CausePin
 	}
 	due, chosen := s.due(), s.chosen()
-	manual := s.Application.Spec.Trigger.Mode == v1alpha1.TriggerManual
+	manual := s.Application.ByHand()
 	switch {
 	case chosen != nil && (manual || due == nil || !chosen.CreationTimestamp.Before(&due.CreationTimestamp)):
 		return asked(chosen), v1alpha1.CauseCommand

@@ -32,7 +32,10 @@ func pinned(revision string) func(*v1alpha1.Application) {
 	return func(app *v1alpha1.Application) { app.Spec.Revision = revision }
 }
 
-func manual(app *v1alpha1.Application)    { app.Spec.Trigger.Mode = v1alpha1.TriggerManual }
+func manual(app *v1alpha1.Application) { app.Spec.Trigger.Mode = v1alpha1.TriggerManual }
+func revisionOnly(app *v1alpha1.Application) {
+	app.Annotations = map[string]string{v1alpha1.AnnotationRolloutTemplate: "true"}
+}
 func suspended(app *v1alpha1.Application) { app.Spec.Suspend = true }
 
 // revisions are web-v1 and so on, made one each ten minutes.
@@ -171,6 +174,7 @@ func TestWhatIsWanted(t *testing.T) {
 		want     string
 	}{
 		"nothing while nobody has said":     {app: application(manual)},
+		"K20 nothing of revisions alone":    {app: application(revisionOnly)},
 		"what somebody has released last":   {app: application(manual), releases: []*v1alpha1.Release{release("a", 21, 1, command, done), release("b", 22, 2, command, done)}, want: "web-v2"},
 		"what somebody has gone back to":    {app: application(manual), releases: []*v1alpha1.Release{release("a", 21, 2, command, done), release("b", 22, 1, command, done)}, want: "web-v1"},
 		"the same, while automation is on":  {app: application(), releases: []*v1alpha1.Release{release("a", 21, 2, command, done), release("b", 22, 1, command, done)}, want: "web-v1"},

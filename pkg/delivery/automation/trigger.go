@@ -32,7 +32,7 @@ func Untriggered(app *v1alpha1.Application, revision *v1alpha1.ApplicationRevisi
 // Passed is the newest revision if it is passed over because it is not released by itself, nil otherwise.
 func (s State) Passed() *v1alpha1.ApplicationRevision {
 	latest := s.Latest()
-	if latest == nil || s.Application.Spec.Trigger.Mode == v1alpha1.TriggerManual || s.Application.Spec.Revision != "" || Triggers(s.Application, latest) {
+	if latest == nil || s.Application.ByHand() || s.Application.Spec.Revision != "" || Triggers(s.Application, latest) {
 		return nil
 	}
 	if wanted, _ := s.Wanted(); wanted == latest.Name {

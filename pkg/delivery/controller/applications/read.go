@@ -176,7 +176,7 @@ func (r *reader) make(ctx context.Context, plan *plan, known outcome, result *re
 	}
 	known.key, known.made, known.rendered = key, made, rendered(made)
 	r.recorder.Eventf(plan.app, corev1.EventTypeNormal, "RevisionMade", "%s is made%s", made.Name, from(made.Spec.Origin))
-	if plan.app.Spec.Trigger.Mode != v1alpha1.TriggerManual && !automation.Triggers(plan.app, made) {
+	if !plan.app.ByHand() && !automation.Triggers(plan.app, made) {
 		r.recorder.Event(plan.app, corev1.EventTypeNormal, "NotTriggered", automation.Untriggered(plan.app, made))
 	}
 	return known, nil
