@@ -29,6 +29,8 @@ const (
 	AnnotationServiceOf = "delivery.manifold.dev/service-of"
 	// LabelPlacement names the PlacementPolicy that a workload was made to follow.
 	LabelPlacement = "delivery.manifold.dev/placement"
+	// AnnotationMadeOf is on a workload that is a copy of an ApplicationRevision for an ApplicationDeployment: its name. The revision is kept that long.
+	AnnotationMadeOf = "delivery.manifold.dev/made-of"
 	// FieldManager is the name under which objects are applied in the logical cluster.
 	FieldManager = "manifold-delivery"
 )

@@ -230,6 +230,49 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// An ApplicationDeployment runs what the application may have forgotten long ago.
+func TestARevisionIsKeptThatAWorkloadIsACopyOf(t *testing.T) {
+	app := inline(deployment)
+	*app.Spec.RevisionHistoryLimit, *app.Spec.ReleaseHistoryLimit = 1, 1
+	w := newWorld(t, nil, app, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-v2", Annotations: map[string]string{v1alpha1.AnnotationMadeOf: "web-v2"},
+	}})
+	for _, colour := range []string{"a", "b", "c", "d", "e"} {
+		w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Inline.Objects[0].Raw = []byte(configMap(colour)) })
+		w.turn()
+		w.ends(v1alpha1.ReleaseSucceeded)
+	}
+	w.turn()
+	if got, want := w.revisionNames(), "web-v2 web-v3 web-v4 web-v5"; got != want {
+		t.Errorf("revisions %s, want %s", got, want)
+	}
+}
+
+// K20: with the annotation a change makes a revision and no release.
+func TestARevisionAloneReplacesNothing(t *testing.T) {
+	app := inline(deployment)
+	w := newWorld(t, nil, app)
+	w.turn()
+	w.ends(v1alpha1.ReleaseSucceeded)
+	stored, err := w.client.DeliveryV1alpha1().Applications("shop").Get(t.Context(), app.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.Annotations = map[string]string{v1alpha1.AnnotationRevisionOnly: "true"}
+	if _, err := w.client.DeliveryV1alpha1().Applications("shop").Update(t.Context(), stored, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.settled()
+	w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Inline.Objects[0].Raw = []byte(configMap("b")) })
+	now := w.turn()
+	if got := w.revisionNames(); got != "web-v1 web-v2" || now.Status.WantedRevision != "web-v1" {
+		t.Errorf("revisions %s, wanted is %s", got, now.Status.WantedRevision)
+	}
+	if got := len(w.view.releases.List()); got != 1 {
+		t.Errorf("%d releases, want that of web-v1 alone", got)
+	}
+}
+
 func TestHistoryIsBoundedByItsChunksAndSecrets(t *testing.T) {
 	app := inline(deployment)
 	*app.Spec.RevisionHistoryLimit, *app.Spec.ReleaseHistoryLimit = 10, 0

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/automation"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -32,6 +33,8 @@ const (
 	byCluster = "delivery.cluster"
 	// byLabel finds the objects of an application by its namespace and name, as their label says.
 	byLabel = "delivery.label"
+	// byMadeOf finds the workloads that are copies of a revision, by its namespace and name.
+	byMadeOf = "delivery.made-of"
 )
 
 // view is what the caches have of applications and of all that belongs to them. It only reads.
@@ -86,6 +89,9 @@ func (v *view) index() error {
 	errs := []error{indexBy(v.applications, bySelection, selecting), indexBy(v.applications, byCluster, running), indexBy(v.revisions, byApplication, by), indexBy(v.releases, byApplication, by)}
 	for _, of := range v.contents {
 		errs = append(errs, indexBy(of.informer.GetIndexer(), byLabel, labelled))
+		if of.kind.Workload {
+			errs = append(errs, indexBy(of.informer.GetIndexer(), byMadeOf, madeOf))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -133,6 +139,15 @@ func labelled(obj any) ([]string, error) {
 		return nil, nil
 	}
 	return []string{cache.ObjectName{Namespace: object.GetNamespace(), Name: object.GetLabels()[v1alpha1.LabelApplication]}.String()}, nil
+}
+
+// madeOf is the revision that a workload says it is a copy of. Most say nothing.
+func madeOf(obj any) ([]string, error) {
+	object, ok := obj.(metav1.Object)
+	if !ok || object.GetAnnotations()[v1alpha1.AnnotationMadeOf] == "" {
+		return nil, nil
+	}
+	return []string{cache.ObjectName{Namespace: object.GetNamespace(), Name: object.GetAnnotations()[v1alpha1.AnnotationMadeOf]}.String()}, nil
 }
 
 // application is the one of a name, nil if there is none.
@@ -191,9 +206,17 @@ func (v *view) contentsOf(app *v1alpha1.Application) []content {
 	return out
 }
 
-// named are the revisions that objects of an application name in their shares.
+// named are the revisions that objects of an application name in their shares, and those that other workloads are copies of.
 func (v *view) named(app *v1alpha1.Application) map[string]bool {
 	out := map[string]bool{}
+	for _, revision := range v.partsOf(app) {
+		name := cache.MetaObjectToName(revision).String()
+		for _, of := range v.contents {
+			if of.kind.Workload && len(caches.Indexed[projection.Object](of.informer.GetIndexer(), byMadeOf, name)) > 0 {
+				out[revision.Name] = true
+			}
+		}
+	}
 	for _, of := range v.contentsOf(app) {
 		for _, share := range identity.DecisionOf(of.object) {
 			out[share.Revision] = true
@@ -228,7 +251,7 @@ func follows(target v1alpha1.Target) bool { return target.Follow == v1alpha1.Fol
 func (v *view) silent() map[string]bool {
 	out := map[string]bool{}
 	for _, cluster := range caches.All[*manifold.Cluster](v.clusters) {
-		if silent(cluster) {
+		if observe.Silent(cluster) {
 			out[cluster.Name] = true
 		}
 	}
@@ -248,12 +271,5 @@ func (v *view) unready() map[string]bool {
 
 // ready reports whether a cluster is known to be well. One that has just joined is not yet.
 func ready(cluster *manifold.Cluster) bool {
-	return meta.IsStatusConditionTrue(cluster.Status.Conditions, manifold.ClusterReady) && !silent(cluster)
-}
-
-// silent reports whether a cluster does not answer, or is not known to be well.
-func silent(cluster *manifold.Cluster) bool {
-	conditions := cluster.Status.Conditions
-	return meta.IsStatusConditionFalse(conditions, manifold.ClusterReady) || meta.IsStatusConditionPresentAndEqual(conditions, manifold.ClusterReady, metav1.ConditionUnknown) ||
-		meta.IsStatusConditionFalse(conditions, manifold.ClusterAnswering)
+	return meta.IsStatusConditionTrue(cluster.Status.Conditions, manifold.ClusterReady) && !observe.Silent(cluster)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
 
@@ -136,7 +137,7 @@ func (w *watches) clusterHandler() cache.ResourceEventHandler {
 				everywhere()
 				return
 			}
-			if silent(before) == silent(cluster) {
+			if observe.Silent(before) == observe.Silent(cluster) {
 				return
 			}
 			for _, app := range caches.Indexed[*v1alpha1.Application](w.view.applications, byCluster, cluster.Name) {
