@@ -23,7 +23,7 @@ func (c *Controller) undefine(resource schema.GroupResource) {
 
 // changed looks at objects of a kind that concern clusters or may come to.
 func (c *Controller) changed(key copies.Key, before, after *metav1.PartialObjectMetadata) {
-	c.followers.Tell(before, after)
+	c.followers.Tell(key, before, after)
 	switch {
 	case after == nil:
 		c.queue.Add(key)

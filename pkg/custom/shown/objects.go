@@ -4,6 +4,7 @@ package shown
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -14,13 +15,13 @@ import (
 
 // Followers are told of every object that is new (before is nil), has changed, or is gone (after is nil). All are added before anything is told.
 type Followers struct {
-	told []func(before, after *metav1.PartialObjectMetadata)
+	told []func(key copies.Key, before, after *metav1.PartialObjectMetadata)
 }
 
 // Tell tells all of them of an object.
-func (f *Followers) Tell(before, after *metav1.PartialObjectMetadata) {
+func (f *Followers) Tell(key copies.Key, before, after *metav1.PartialObjectMetadata) {
 	for _, changed := range f.told {
-		changed(before, after)
+		changed(key, before, after)
 	}
 }
 
@@ -34,7 +35,16 @@ type Objects struct {
 
 // Follow adds one of the followers.
 func (o Objects) Follow(changed func(before, after *metav1.PartialObjectMetadata)) {
-	o.Followers.told = append(o.Followers.told, changed)
+	o.Followers.told = append(o.Followers.told, func(_ copies.Key, before, after *metav1.PartialObjectMetadata) { changed(before, after) })
+}
+
+// FollowKind is Follow for the objects of one resource, by their names.
+func (o Objects) FollowKind(resource schema.GroupResource, changed func(object cache.ObjectName)) {
+	o.Followers.told = append(o.Followers.told, func(key copies.Key, _, _ *metav1.PartialObjectMetadata) {
+		if key.Resource == resource {
+			changed(cache.NewObjectName(key.Namespace, key.Name))
+		}
+	})
 }
 
 // Resource returns how a kind is served, in the version that is stored. Known is false for one that no definition makes, or that is in no namespace.

@@ -47,6 +47,11 @@ func byReplicas(workload Object) *manifold.Division {
 			weights[cluster] = *share.Replicas
 		}
 	}
+	if len(weights) == 0 { // there is nothing to divide, and where it belongs all the same
+		for cluster := range workload.Clusters {
+			weights[cluster] = 1
+		}
+	}
 	return &manifold.Division{Type: manifold.Divide, By: manifold.ByWeights, Weights: weights}
 }
 

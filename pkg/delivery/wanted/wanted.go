@@ -26,6 +26,8 @@ import (
 type Application struct {
 	Namespace, Name string
 	UID             types.UID
+	// Stands is the object of another kind that stands for an application; nil for an Application.
+	Stands *metav1.OwnerReference
 	// Pinned says that the targets say in which clusters the application runs. Otherwise placement does.
 	Pinned bool
 	// Rights says that the objects are written with the rights of a ServiceAccount, so that they may be of any kind that it may write.
@@ -157,6 +159,11 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 	return out, nil
 }
 
+// Beside returns an object that belongs to an application, and is none of its revisions' but of a variant of its own.
+func (app Application) Beside(variant string, object *unstructured.Unstructured) (Object, error) {
+	return app.finish(copies.Projected{Variant: variant, Object: object}, &policies{app: app, made: map[string]*manifold.PlacementPolicy{}})
+}
+
 func (app Application) targets(revision delivery.Revision) []string {
 	if app.Targets == nil {
 		return nil
@@ -240,6 +247,9 @@ var projected = func() map[schema.GroupKind]bool {
 
 // Owner is what the objects of an application are owned by.
 func (app Application) Owner() metav1.OwnerReference {
+	if app.Stands != nil {
+		return *app.Stands
+	}
 	block := true
 	return metav1.OwnerReference{
 		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Application", Name: app.Name, UID: app.UID, BlockOwnerDeletion: &block,

@@ -162,6 +162,28 @@ func TestWhatIsNotPrunedStaysWhereItIs(t *testing.T) {
 	}
 }
 
+// Another kind may stand for an application: its objects are owned by that, and a copy of no replicas has a policy all the same.
+func TestWhatStandsForAnApplicationOwnsItsObjects(t *testing.T) {
+	app := Application{Pinned: true, Stands: &metav1.OwnerReference{Kind: "ApplicationDeployment", Name: "web", UID: "deployment"}}
+	set := delivery.Set{"v1": {Suffix: "v1", Clusters: map[string]delivery.Part{"east": {Revision: delivery.Revision{Name: "web-v1"}}}}}
+	made, err := make1(t, app, set, web())
+	if err != nil || len(made.Objects) != 1 || len(made.Policies) != 1 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if weights := made.Policies[0].Spec.Division.Weights; weights["east"] != 1 {
+		t.Errorf("nothing is divided by %v", weights)
+	}
+	beside, err := app.Beside("(routes)", object("v1", "Service", "front", nil))
+	if err != nil || beside.Manifest.GetAnnotations()[v1alpha1.AnnotationVariant] != "(routes)" || beside.Hash == "" {
+		t.Errorf("%+v, %v", beside, err)
+	}
+	for _, owners := range [][]metav1.OwnerReference{made.Objects[0].Manifest.GetOwnerReferences(), made.Policies[0].OwnerReferences, beside.Manifest.GetOwnerReferences()} {
+		if len(owners) != 1 || owners[0].Kind != "ApplicationDeployment" || owners[0].UID != "deployment" {
+			t.Errorf("owned by %v", owners)
+		}
+	}
+}
+
 // An object that was applied as it is wanted counts as that, whatever its manifest claims of our own names.
 func TestAppliedIsWhatHasTheHashAndTheShares(t *testing.T) {
 	forged := web()

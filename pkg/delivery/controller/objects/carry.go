@@ -39,6 +39,8 @@ type Order struct {
 	Edition string
 	// Prunes reports whether an object of the primary that is no longer wanted is deleted. Those of other variants are anyway.
 	Prunes bool
+	// Keeps reports whether the objects of a variant stay that the order does not name. Nil stands for none.
+	Keeps func(variant string) bool
 	// Clusters are those that run the primary, nil where placement decides that. What is no longer wanted and yet stays runs in no others.
 	Clusters sets.Set[string]
 	// Settled says that all was applied that is to be: what is gone since then was deleted by somebody, and is not made anew.
@@ -98,20 +100,33 @@ func (m *Memory) Unwatched(store *Store, namespace string) []observe.Present {
 // Carry brings about what is wanted. It goes on where it stopped when it is asked again, and writes nothing that is so already. What was refused is
 // remembered, and is no error.
 func (c *Carrier) Carry(ctx context.Context, order Order, memory *Memory) error {
+	if done, err := c.Bring(ctx, order, memory); err != nil || !done {
+		return err
+	}
+	return c.Prune(ctx, order)
+}
+
+// Bring is Carry for what is wanted alone: nothing is deleted. It reports whether all of it was asked for.
+func (c *Carrier) Bring(ctx context.Context, order Order, memory *Memory) (done bool, err error) {
 	forget(memory, order)
 	memory.drift.begin(order)
 	shown, err := c.policies(ctx, order, memory)
 	if err != nil || !shown {
-		return err
+		return false, err
 	}
 	for _, object := range order.Wanted.Objects {
 		if err := c.object(ctx, order, object, memory); err != nil {
-			return err
+			return false, err
 		}
 		if _, refused := memory.refused[object.Key]; refused && object.Variant != v1alpha1.AllVariants {
-			return nil // what comes after it may need it
+			return false, nil // what comes after it may need it
 		}
 	}
+	return true, nil
+}
+
+// Prune deletes what is no longer wanted.
+func (c *Carrier) Prune(ctx context.Context, order Order) error {
 	if err := c.prune(ctx, order); err != nil {
 		return err
 	}
@@ -192,7 +207,7 @@ func (c *Carrier) prune(ctx context.Context, order Order) error {
 	}
 	for _, p := range order.Present {
 		variant := p.Object.GetAnnotations()[v1alpha1.AnnotationVariant]
-		if wants.Has(p.Key) || variant == "" || !Owned(p.Object, order.Owner) {
+		if wants.Has(p.Key) || variant == "" || !Owned(p.Object, order.Owner) || order.Keeps != nil && order.Keeps(variant) {
 			continue
 		}
 		if variant == v1alpha1.AllVariants && order.Wanted.Unrouted != "" {
@@ -302,7 +317,8 @@ func (c *Carrier) prunePolicies(ctx context.Context, order Order) error {
 		return err
 	}
 	for _, policy := range all {
-		if wants.Has(policy.Name) || followed.Has(policy.Name) || !Owned(policy, order.Owner) || policy.DeletionTimestamp != nil {
+		kept := order.Keeps != nil && order.Keeps(policy.Annotations[v1alpha1.AnnotationVariant])
+		if kept || wants.Has(policy.Name) || followed.Has(policy.Name) || !Owned(policy, order.Owner) || policy.DeletionTimestamp != nil {
 			continue
 		}
 		err := c.Manifold.ManifoldV1alpha1().PlacementPolicies(policy.Namespace).Delete(ctx, policy.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(policy.UID))})
