@@ -23,6 +23,16 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
+// Whoever keeps what is there of applications does so by the informers that all of the process share.
+func TestSeveralStoresShareInformers(t *testing.T) {
+	kube := informers.NewSharedInformerFactory(kubefake.NewClientset(), 0)
+	for range 2 {
+		if _, err := NewStore(kube, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestDeliveryAloneSaysWhatClustersHoldOtherwiseWhereTheServiceAccountMayWrite(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web", ResourceVersion: "7"}}
 	const routes = `{"east":{"/spec/selector/a":{"is":"b"}}}`

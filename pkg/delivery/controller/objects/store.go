@@ -4,6 +4,7 @@ package objects
 
 import (
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -50,6 +51,8 @@ func NewStore(kube informers.SharedInformerFactory, others Customs, scoped *Clus
 		if gk == autoscalers {
 			indexers[byScaled] = indexScaled
 		}
+		there := generic.Informer().GetIndexer().GetIndexers()
+		maps.DeleteFunc(indexers, func(name string, _ cache.IndexFunc) bool { return there[name] != nil }) // by another Store
 		if err := generic.Informer().AddIndexers(indexers); err != nil {
 			return nil, fmt.Errorf("index %s by their applications: %w", row.Resource.Resource, err)
 		}
