@@ -174,22 +174,8 @@ func (r *reader) revision(in *AppRevision, path *field.Path) Revision {
 
 // refer reads what a revision is made of.
 func (r *reader) refer(in *AppRevision, out *Revision, path *field.Path) {
-	ref, at, given := (*Reference)(nil), path.Child("reference"), 0
-	if in.RevisionName != "" {
-		ref, at, given = &Reference{Name: in.RevisionName}, path.Child("revisionName"), given+1
-	}
-	if in.Ref != nil {
-		ref, at, given = in.Ref, path.Child("ref"), given+1
-	}
-	if in.Reference != nil {
-		ref, at, given = in.Reference, path.Child("reference"), given+1
-	}
-	switch {
-	case given == 0:
-		r.errs = append(r.errs, field.Required(at, "the name of an ApplicationRevision, such as web-v1"))
-		return
-	case given > 1:
-		r.errs = append(r.errs, field.Forbidden(at, "reference, ref and revisionName mean the same: give one of them"))
+	ref, at := r.reference(in, path)
+	if ref == nil {
 		return
 	}
 	switch ref.Kind {
@@ -204,25 +190,53 @@ func (r *reader) refer(in *AppRevision, out *Revision, path *field.Path) {
 		}
 		r.app, out.Application, out.Number, out.Variant = application, application, number, fmt.Sprintf("v%d", number)
 	case "Deployment", "StatefulSet":
-		if problems := validation.IsDNS1123Label(ref.Name); len(problems) > 0 {
-			r.errs = append(r.errs, field.Invalid(at.Child("name"), ref.Name, problems[0]))
-			return
-		}
-		out.Kind, out.Workload, out.History, out.Variant = ref.Kind, ref.Name, ref.Revision, out.Name
-		if out.Name != "" && out.Name[0] >= '0' && out.Name[0] <= '9' {
-			out.Variant = "v" + out.Name
-		}
-		if len(out.Variant) > longestVariant {
-			r.errs = append(r.errs, field.TooLong(path.Child("name"), "", longestVariant))
-		}
-		if slices.Contains([]string{v1alpha1.VariantPrimary, v1alpha1.VariantCanary, v1alpha1.VariantBaseline}, out.Variant) {
-			r.errs = append(r.errs, field.Invalid(path.Child("name"), out.Name, "variants of Applications are called that: choose another name"))
-		}
-		if ref.Revision < 0 || ref.Revision > 0 && ref.Kind != "Deployment" {
-			r.errs = append(r.errs, field.Invalid(at.Child("revision"), ref.Revision, "must be the revision of a Deployment, as kubectl rollout history shows it"))
-		}
+		r.workload(ref, out, at, path.Child("name"))
 	default:
 		r.errs = append(r.errs, field.NotSupported(at.Child("kind"), ref.Kind, []string{"ApplicationRevision", "Deployment", "StatefulSet"}))
+	}
+}
+
+// reference is the one of the spellings that is given, nil if there is none or more.
+func (r *reader) reference(in *AppRevision, path *field.Path) (*Reference, *field.Path) {
+	ref, at, given := (*Reference)(nil), path.Child("reference"), 0
+	if in.RevisionName != "" {
+		ref, at, given = &Reference{Name: in.RevisionName}, path.Child("revisionName"), given+1
+	}
+	if in.Ref != nil {
+		ref, at, given = in.Ref, path.Child("ref"), given+1
+	}
+	if in.Reference != nil {
+		ref, at, given = in.Reference, path.Child("reference"), given+1
+	}
+	switch {
+	case given == 0:
+		r.errs = append(r.errs, field.Required(at, "the name of an ApplicationRevision, such as web-v1"))
+		return nil, at
+	case given > 1:
+		r.errs = append(r.errs, field.Forbidden(at, "reference, ref and revisionName mean the same: give one of them"))
+		return nil, at
+	}
+	return ref, at
+}
+
+// workload reads a revision that is a state of a workload. Its name, of which path is the field, is what the copies are called by.
+func (r *reader) workload(ref *Reference, out *Revision, at, path *field.Path) {
+	if problems := validation.IsDNS1123Label(ref.Name); len(problems) > 0 {
+		r.errs = append(r.errs, field.Invalid(at.Child("name"), ref.Name, problems[0]))
+		return
+	}
+	out.Kind, out.Workload, out.History, out.Variant = ref.Kind, ref.Name, ref.Revision, out.Name
+	if out.Name != "" && out.Name[0] >= '0' && out.Name[0] <= '9' {
+		out.Variant = "v" + out.Name
+	}
+	if len(out.Variant) > longestVariant {
+		r.errs = append(r.errs, field.TooLong(path, "", longestVariant))
+	}
+	if slices.Contains([]string{v1alpha1.VariantPrimary, v1alpha1.VariantCanary, v1alpha1.VariantBaseline}, out.Variant) {
+		r.errs = append(r.errs, field.Invalid(path, out.Name, "variants of Applications are called that: choose another name"))
+	}
+	if ref.Revision < 0 || ref.Revision > 0 && ref.Kind != "Deployment" {
+		r.errs = append(r.errs, field.Invalid(at.Child("revision"), ref.Revision, "must be the revision of a Deployment, as kubectl rollout history shows it"))
 	}
 }
 

@@ -51,7 +51,6 @@ func TestK7TheDocumentIsReadInBothSpellings(t *testing.T) {
 	if len(got.Revisions) != 2 || got.Mode != Istio || got.Drain != DefaultDrain {
 		t.Fatalf("%+v", got)
 	}
-	one, two := got.Revisions[0], got.Revisions[1]
 	for i, want := range []struct{ name, variant, reference, service string }{
 		{"1", "v1", "example-app-v1", "example-app-v1"}, {"2", "v2", "example-app-v2", "example-app-v2"},
 	} {
@@ -60,6 +59,12 @@ func TestK7TheDocumentIsReadInBothSpellings(t *testing.T) {
 			t.Errorf("%+v, want %+v", of, want)
 		}
 	}
+	checkDocument(t, got)
+}
+
+func checkDocument(t *testing.T, got Deployment) {
+	t.Helper()
+	one, two := got.Revisions[0], got.Revisions[1]
 	if len(one.Entries) != 2 || one.Entries[0].Selector.Name != "production" || one.Entries[0].Home() || !one.Entries[1].Home() || one.TLS.Mode != "mutual" {
 		t.Errorf("revision 1 is %+v", one)
 	}
@@ -172,7 +177,7 @@ func FuzzReadNeverPanics(f *testing.F) {
 		}
 		backends := map[string]Backend{}
 		for _, revision := range out.Revisions {
-			backends[revision.Name] = Backend{Service: revision.Service(), Ready: map[string]int32{"east": 1}}
+			backends[revision.Name] = Backend{Service: revision.Service(), Clusters: []string{"east"}, Ready: map[string]int32{"east": 1}}
 		}
 		Render("web", out, backends) // what is valid can be rendered
 	})

@@ -25,7 +25,9 @@ const (
 type Backend struct {
 	Service string
 	Port    int32
-	// Ready is how many pods of it are ready in each cluster.
+	// Clusters are those that run it, or are to.
+	Clusters []string
+	// Ready is how many replicas it has in each cluster in which it serves.
 	Ready map[string]int32
 }
 
@@ -40,7 +42,7 @@ type Shared struct {
 }
 
 // Render returns the objects that share out requests to revisions, whose backends go by their names. Name is that of the ApplicationDeployment. The host of a
-// revision without a backend is left out.
+// revision that runs nowhere is left out.
 func Render(name string, d Deployment, backends map[string]Backend) Shared {
 	r := renderer{Deployment: d, backends: backends, out: Shared{Hosts: map[string][]*unstructured.Unstructured{}, Shares: map[string]projection.Routes{}}}
 	if len(d.Rules) > 0 && d.Mode == Istio {
@@ -52,7 +54,7 @@ func Render(name string, d Deployment, backends map[string]Backend) Shared {
 		if revision.Host == "" {
 			continue
 		}
-		if _, known := backends[revision.Name]; !known {
+		if of, known := backends[revision.Name]; !known || len(of.Clusters) == 0 {
 			continue
 		}
 		if d.Mode == Istio {
@@ -132,7 +134,7 @@ func (r *renderer) virtual(name, front string) {
 	}
 	add := func(name string, spec map[string]any) {
 		made := object(virtualServices, "VirtualService", name, spec)
-		made.SetAnnotations(r.everywhere())
+		made.SetAnnotations(to(r.clusters()))
 		r.out.Rules = append(r.out.Rules, made)
 		if len(shares) > 0 {
 			r.out.Shares[name] = shares
@@ -145,7 +147,7 @@ func (r *renderer) virtual(name, front string) {
 	outside := name + "-hosts"
 	gateways := slices.DeleteFunc(slices.Clone(r.Gateways), func(gateway string) bool { return gateway == meshGateway })
 	if len(gateways) == 0 {
-		r.out.Rules = append(r.out.Rules, r.gateway(outside, r.Hosts, nil))
+		r.out.Rules = append(r.out.Rules, gateway(outside, r.Hosts, nil, r.clusters()))
 		gateways = []string{outside}
 	}
 	add(outside, map[string]any{"hosts": texts(r.Hosts), "gateways": texts(gateways), "http": rules})
@@ -191,16 +193,16 @@ func (r *renderer) weights(targets []Target, cluster *string) []any {
 func (r *renderer) clusters() []string {
 	found := map[string]bool{}
 	for _, backend := range r.backends {
-		for cluster := range backend.Ready {
+		for _, cluster := range backend.Clusters {
 			found[cluster] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
 }
 
-// everywhere sends what is of a custom kind to these clusters.
-func (r *renderer) everywhere() map[string]string {
-	return map[string]string{manifold.AnnotationClusters: strings.Join(r.clusters(), ",")}
+// to sends what is of a custom kind to clusters.
+func to(clusters []string) map[string]string {
+	return map[string]string{manifold.AnnotationClusters: strings.Join(clusters, ",")}
 }
 
 // tlsMode is what Istio calls a mode.
@@ -212,7 +214,7 @@ func tlsMode(of *TLS) string {
 }
 
 // gateway makes a Gateway of Istio that takes hosts for its own namespace alone.
-func (r *renderer) gateway(name string, hosts []string, of *TLS) *unstructured.Unstructured {
+func gateway(name string, hosts []string, of *TLS, clusters []string) *unstructured.Unstructured {
 	var own []any
 	for _, host := range hosts {
 		own = append(own, "./"+host)
@@ -229,7 +231,7 @@ func (r *renderer) gateway(name string, hosts []string, of *TLS) *unstructured.U
 	made := object(virtualServices, "Gateway", name, map[string]any{
 		"selector": map[string]any{"istio": "ingressgateway"}, "servers": []any{server},
 	})
-	made.SetAnnotations(r.everywhere())
+	made.SetAnnotations(to(clusters))
 	return made
 }
 
@@ -244,8 +246,8 @@ func (r *renderer) publish(revision Revision) {
 		"hosts": []any{revision.Host}, "gateways": []any{backend.Service},
 		"http": []any{map[string]any{"route": []any{map[string]any{"destination": destination}}}},
 	})
-	made.SetAnnotations(r.everywhere())
-	r.out.Hosts[revision.Name] = []*unstructured.Unstructured{r.gateway(backend.Service, []string{revision.Host}, revision.TLS), made}
+	made.SetAnnotations(to(backend.Clusters))
+	r.out.Hosts[revision.Name] = []*unstructured.Unstructured{gateway(backend.Service, []string{revision.Host}, revision.TLS, backend.Clusters), made}
 }
 
 func ingressPath(path string, service string, port int64) map[string]any {

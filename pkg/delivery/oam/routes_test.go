@@ -34,8 +34,8 @@ func same(t *testing.T, object *unstructured.Unstructured, want string) {
 }
 
 var both = map[string]Backend{
-	"1": {Service: "example-app-v1", Port: 80, Ready: map[string]int32{"east": 3, "west": 2}},
-	"2": {Service: "example-app-v2", Port: 80, Ready: map[string]int32{"west": 5}},
+	"1": {Service: "example-app-v1", Port: 80, Clusters: []string{"east", "west"}, Ready: map[string]int32{"east": 3, "west": 2}},
+	"2": {Service: "example-app-v2", Port: 80, Clusters: []string{"west"}, Ready: map[string]int32{"west": 5}},
 }
 
 func TestK31AVirtualServiceHasAWeightForEachRevision(t *testing.T) {
@@ -85,7 +85,7 @@ func destinations(route any) string {
 // K5: over all clusters together each revision gets its part, if requests come to clusters by what these run for them.
 func TestK5SharesOfClustersAddUpToThoseOfTheRule(t *testing.T) {
 	backends := map[string]Backend{
-		"1": {Service: "a", Ready: map[string]int32{"c1": 7, "c2": 1, "c3": 2}}, "2": {Service: "b", Ready: map[string]int32{"c2": 3, "c3": 9}},
+		"1": {Service: "a", Clusters: []string{"c1", "c2", "c3"}, Ready: map[string]int32{"c1": 7, "c2": 1, "c3": 2}}, "2": {Service: "b", Ready: map[string]int32{"c2": 3, "c3": 9}},
 	}
 	d := read(t, "{appRevisions: [{name: 1, ref: web-v1}, {name: 2, ref: web-v2}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 30}, {revisionName: 2, percent: 70}]}]}")
 	got := Render("web", d, backends).Shares["web"]
@@ -107,7 +107,7 @@ func TestK5SharesOfClustersAddUpToThoseOfTheRule(t *testing.T) {
 func TestWhereAllRunAlikeNothingIsHeldOtherwise(t *testing.T) {
 	d := read(t, "{appRevisions: [{name: 1, ref: web-v1}, {name: 2, ref: web-v2}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 10}, {revisionName: 2, percent: 90}]}]}")
 	alike := map[string]Backend{
-		"1": {Service: "a", Ready: map[string]int32{"east": 2, "west": 2}}, "2": {Service: "b", Ready: map[string]int32{"east": 5, "west": 5}},
+		"1": {Service: "a", Clusters: []string{"east", "west"}, Ready: map[string]int32{"east": 2, "west": 2}}, "2": {Service: "b", Ready: map[string]int32{"east": 5, "west": 5}},
 	}
 	got := Render("web", d, alike)
 	if len(got.Shares) > 0 {
@@ -152,6 +152,9 @@ func TestK17AndK18ARevisionIsPublishedUnderItsHost(t *testing.T) {
 selector: {istio: ingressgateway}
 servers: [{hosts: [./example-app-v1.example.com], port: {name: https, number: 443, protocol: HTTPS}, tls: {credentialName: example-app-v1-tls, mode: MUTUAL}}]
 `)
+	if got := made[0].GetAnnotations()["manifold.dev/clusters"] + " " + made[1].GetAnnotations()["manifold.dev/clusters"]; got != "east,west east,west" {
+		t.Errorf("they go to %s", got)
+	}
 	same(t, made[1], `
 gateways: [example-app-v1]
 hosts: [example-app-v1.example.com]

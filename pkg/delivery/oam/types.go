@@ -46,6 +46,7 @@ type Spec struct {
 	// Traffic is how rules are written in the examples of 2021.
 	Traffic      *Traffic `json:"traffic,omitempty"`
 	TrafficMode  Mode     `json:"trafficMode,omitempty"`
+	HomeCluster  string   `json:"homeCluster,omitempty"`
 	DrainSeconds *int32   `json:"drainSeconds,omitempty"`
 }
 
@@ -178,6 +179,8 @@ const (
 type Status struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+	// Summary is how many pods of each revision are ready, of how many.
+	Summary string `json:"summary,omitempty"`
 	// Placement is what each cluster runs of each revision.
 	Placement []RevisionStatus `json:"placement,omitempty"`
 	// Picks are the clusters that were picked of several.
