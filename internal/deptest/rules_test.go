@@ -65,6 +65,7 @@ var deliveryRooms = map[string][]string{
 // deliveryControllers are the controllers of delivery and what they share, each with what it may import of the others. Neither controller knows the
 // other: a release is an object that one of them makes and the other takes through its stages.
 var deliveryControllers = map[string][]string{
+	"pkg/delivery/controller/appdeployments":       {"objects"},
 	"pkg/delivery/controller/applications":         {"applications/sources", "drifts", "objects"},
 	"pkg/delivery/controller/applications/sources": {},
 	"pkg/delivery/controller/drifts":               {},

@@ -7,9 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/warning"
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 // What clusters hold otherwise than an object says goes to them past what is asked of the object itself, be it its schema or a policy. So delivery alone
@@ -38,9 +40,14 @@ func refuseRoutes(a admission.Attributes, obj, old metav1.Object) field.ErrorLis
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(delivery.AnnotationRoutes), "is reserved for Manifold")}
 }
 
+// sharesOut reports whether somebody is one of those who deliver.
+func sharesOut(u user.Info) bool {
+	return delivers(u) || u != nil && u.GetName() == v1alpha1.AppDeploymentsUser
+}
+
 // saysRoutes reports whether somebody other than delivery says what clusters hold otherwise, or changes what is said.
 func saysRoutes(a admission.Attributes, obj, old metav1.Object) bool {
 	said, says := obj.GetAnnotations()[delivery.AnnotationRoutes]
 	before, had := old.GetAnnotations()[delivery.AnnotationRoutes]
-	return says && !delivers(a.GetUserInfo()) && !(had && before == said)
+	return says && !sharesOut(a.GetUserInfo()) && !(had && before == said)
 }

@@ -32,6 +32,7 @@ func TestDeliveryAloneSaysWhatClustersHoldOtherwise(t *testing.T) {
 		"as it is said already":                      {"ann", said("theirs"), said("theirs"), said("theirs"), false},
 		"no more, where the application is gone":     {"ann", without, said("theirs"), without, false},
 		"delivery says it":                           {v1alpha1.DeliveryUser, said("theirs"), without, said("theirs"), false},
+		"who deploys revisions says it":              {v1alpha1.AppDeploymentsUser, said("theirs"), without, said("theirs"), false},
 		"delivery says something else":               {v1alpha1.DeliveryUser, said("other"), said("theirs"), said("other"), false},
 	} {
 		t.Run(name, func(t *testing.T) {

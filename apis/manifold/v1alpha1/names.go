@@ -146,6 +146,8 @@ const (
 	ClustersUser = ControllerUser + ":clusters"
 	// CustomUser writes decisions and statuses of custom resources.
 	CustomUser = ControllerUser + ":custom"
+	// AppDeploymentsUser carries out ApplicationDeployments of core.oam.dev.
+	AppDeploymentsUser = ControllerUser + ":appdeployments"
 	// DeliveryUser makes the revisions and releases of Applications, and what they consist of. It alone says which revision a cluster holds.
 	DeliveryUser = ControllerUser + ":delivery"
 	// DrainUser tells what still runs on clusters that are drained.

@@ -3,8 +3,10 @@ package identity
 import (
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
@@ -46,6 +48,24 @@ var contents = func() []rbacv1.PolicyRule {
 	}
 	return out
 }()
+
+// copied are the rules for what copies of revisions consist of, and for what sends requests to them. An ApplicationDeployment publishes hosts, so whoever may
+// write one makes Gateways and VirtualServices in its namespace; hosts of other namespaces are taken over within the mesh by none of them.
+var copied = []rbacv1.PolicyRule{
+	may("get,create,patch,delete", corev1.GroupName, "configmaps", "secrets", "services"),
+	may("get,create,patch,delete", appsv1.GroupName, "deployments", "statefulsets"),
+	may("get,create,patch,delete", networkingv1.GroupName, "ingresses"),
+	may("get,create,patch,delete", "networking.istio.io", "virtualservices", "gateways"),
+	may("create,update,delete", v1alpha1.GroupName, "placementpolicies"),
+}
+
+// deploysRevisions allows to write copies in the namespaces that go to clusters.
+func deploysRevisions(a authorizer.Attributes) bool {
+	if _, refused := projection.NamespaceRefusal(a.GetNamespace()); refused || a.GetNamespace() == "" {
+		return false
+	}
+	return rbac.RulesAllow(a, copied...)
+}
 
 // What constrained impersonation asks for: who is impersonated, and what is done by his name.
 const (

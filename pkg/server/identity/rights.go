@@ -34,6 +34,10 @@ type controller struct {
 }
 
 var controllers = map[string]controller{
+	v1alpha1.AppDeploymentsUser: {also: deploysRevisions, anywhere: []rbacv1.PolicyRule{
+		may("get,patch", "core.oam.dev", "applicationdeployments", "appdeployments"), // our finalizer
+		may("update", "core.oam.dev", "applicationdeployments/status", "appdeployments/status"),
+	}},
 	v1alpha1.BootstrapUser: {
 		anywhere: []rbacv1.PolicyRule{
 			may("get,create", corev1.GroupName, "namespaces"),

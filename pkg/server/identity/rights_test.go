@@ -32,6 +32,15 @@ func allowed(t *testing.T, name, verb, group, resource, namespace, object string
 
 // wantRights is what each controller may do, everywhere or in one namespace, by verbs and resources. Whoever gives one a right writes it here, too.
 var wantRights = map[string][]string{
+	v1alpha1.AppDeploymentsUser: {
+		"get,patch applicationdeployments.core.oam.dev", "update applicationdeployments/status.core.oam.dev",
+		"get,patch appdeployments.core.oam.dev", "update appdeployments/status.core.oam.dev",
+		"create,delete,get,patch configmaps in shop", "create,delete,get,patch secrets in shop", "create,delete,get,patch services in shop",
+		"create,delete,get,patch deployments.apps in shop", "create,delete,get,patch statefulsets.apps in shop",
+		"create,delete,get,patch ingresses.networking.k8s.io in shop",
+		"create,delete,get,patch virtualservices.networking.istio.io in shop", "create,delete,get,patch gateways.networking.istio.io in shop",
+		"create,delete,update placementpolicies.manifold.dev in shop",
+	},
 	v1alpha1.BootstrapUser: {
 		"create,get,update configmaps in kube-public",
 		"create,get namespaces",
@@ -54,7 +63,10 @@ var wantRights = map[string][]string{
 		"get,list,patch,update,watch widgets.example.com", "update widgets/status.example.com",
 		"get,list,patch,update,watch gateways.gateway.networking.k8s.io", "update gateways/status.gateway.networking.k8s.io",
 		"get,list,patch,update,watch httproutes.gateway.networking.k8s.io", "get,list,patch,update,watch virtualservices.networking.istio.io",
-		"get,list,patch,update,watch destinationrules.networking.istio.io",
+		"get,list,patch,update,watch destinationrules.networking.istio.io", "get,list,patch,update,watch gateways.networking.istio.io",
+		"get,list,patch,update,watch appdeployments.core.oam.dev", "update appdeployments/status.core.oam.dev",
+		"get,list,patch,update,watch applicationdeployments.core.oam.dev", "update applicationdeployments/status.core.oam.dev",
+		"get,list,patch,update,watch applications.core.oam.dev",
 	},
 	v1alpha1.DeliveryUser: {
 		"get,list,patch,update,watch applications.delivery.manifold.dev", "patch,update applications/status.delivery.manifold.dev",
@@ -133,6 +145,7 @@ var asked = map[string][]string{
 	"batch":                 {"cronjobs", "cronjobs/status", "jobs", "jobs/status"},
 	"certificates.k8s.io":   {"certificatesigningrequests", "certificatesigningrequests/approval"},
 	"coordination.k8s.io":   {"leases"},
+	"core.oam.dev":          {"appdeployments", "appdeployments/status", "applicationdeployments", "applicationdeployments/status", "applications"},
 	"delivery.manifold.dev": {
 		"applicationrevisions", "applications", "applications/status", "releases", "releases/approve", "releases/cancel", "releases/status",
 	},
@@ -145,7 +158,7 @@ var asked = map[string][]string{
 	},
 	"metrics.k8s.io":            {"pods"},
 	"networking.k8s.io":         {"ingresses", "ingresses/status", "networkpolicies", "servicecidrs"},
-	"networking.istio.io":       {"destinationrules", "virtualservices"},
+	"networking.istio.io":       {"destinationrules", "gateways", "virtualservices"},
 	"policy":                    {"poddisruptionbudgets", "poddisruptionbudgets/status"},
 	"rbac.authorization.k8s.io": {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
 	"storage.k8s.io":            {"storageclasses", "volumeattachments"},
