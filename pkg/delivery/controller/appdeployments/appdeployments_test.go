@@ -116,6 +116,20 @@ func TestK25WhatStaysIsNotWritten(t *testing.T) {
 	}
 }
 
+func TestWhatSomebodyScalesIsPutBack(t *testing.T) {
+	w := shopWorld(t)
+	w.apply("{" + spec(one) + "}")
+	w.settle()
+	found, _ := w.store.Get("shop", appsKey("Deployment", "web-v1"))
+	scaled, replicas := found.(*appsv1.Deployment).DeepCopy(), int32(50)
+	scaled.Spec.Replicas = &replicas
+	w.add(w.informer(deployments), scaled)
+	w.settle()
+	if found, _ = w.store.Get("shop", appsKey("Deployment", "web-v1")); *found.(*appsv1.Deployment).Spec.Replicas != 5 {
+		t.Errorf("it has %d replicas", *found.(*appsv1.Deployment).Spec.Replicas)
+	}
+}
+
 func TestK31RequestsAreSharedOutAndFollowAPercent(t *testing.T) {
 	w := shopWorld(t)
 	w.apply("{" + spec(one, two) + fmt.Sprintf(rules, 50, 50) + "}")

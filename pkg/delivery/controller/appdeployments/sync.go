@@ -347,7 +347,7 @@ func (r *run) carry(ctx context.Context, step oam.Step) error {
 // trouble remembers what went wrong, for the status to tell.
 func (r *run) trouble(err error) {
 	said := ""
-	if err != nil && !apierrors.IsConflict(err) {
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // which the watch is about to show
 		said = delivery.Said(err.Error())
 	}
 	if r.memory.trouble != said {
@@ -369,6 +369,11 @@ func (r *run) bring(ctx context.Context, variant string, wants wanted.Wanted) er
 	memory := r.memory.of(variant)
 	before := memory.Failures()
 	_, err := r.carrier.Bring(ctx, r.order(wants), memory)
+	for _, object := range wants.Objects {
+		if present, _ := r.store.Get(r.key.Namespace, object.Key); err == nil && scaled(object, present) {
+			_, err = r.carrier.Apply(ctx, r.order(wants).Account, r.order(wants).Owner, object)
+		}
+	}
 	switch now := memory.Failures(); {
 	case !maps.Equal(before, now):
 		r.queue.AddAfter(r.key, settle) // the status tells it
