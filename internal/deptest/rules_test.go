@@ -47,7 +47,7 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/copies":     {"."},
 	"pkg/delivery/drift":      {"."},
 	"pkg/delivery/manifests":  {},
-	"pkg/delivery/oam":        {"copies", "routing"},
+	"pkg/delivery/oam":        {"copies", "routing", "traffic"},
 	"pkg/delivery/routing":    {"."},
 	"pkg/delivery/traffic":    {".", "routing"},
 	"pkg/delivery/variants":   {"."},

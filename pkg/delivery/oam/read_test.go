@@ -177,8 +177,8 @@ func FuzzReadNeverPanics(f *testing.F) {
 		}
 		backends := map[string]Backend{}
 		for _, revision := range out.Revisions {
-			backends[revision.Name] = Backend{Service: revision.Service(), Clusters: []string{"east"}, Ready: map[string]int32{"east": 1}}
+			backends[revision.Name] = Backend{Service: revision.Service(), Port: 80, Clusters: []string{"east"}, Ready: map[string]int32{"east": 1}}
 		}
-		Render("web", out, backends) // what is valid can be rendered
+		_, _ = Render("web", out, backends)
 	})
 }

@@ -1,6 +1,7 @@
 package oam
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,18 +9,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/routing"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/portion"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-const (
-	virtualServices = "networking.istio.io/v1alpha3"
-	ingresses       = "networking.k8s.io/v1"
-	meshGateway     = "mesh"
-)
+// meshGateway stands for all of the mesh among the gateways of a VirtualService.
+const meshGateway = "mesh"
 
 // Backend is where the requests to a revision go.
 type Backend struct {
@@ -43,27 +43,25 @@ type Shared struct {
 
 // Render returns the objects that share out requests to revisions, whose backends go by their names. Name is that of the ApplicationDeployment. The host of a
 // revision that runs nowhere is left out.
-func Render(name string, d Deployment, backends map[string]Backend) Shared {
+func Render(name string, d Deployment, backends map[string]Backend) (Shared, error) {
 	r := renderer{Deployment: d, backends: backends, out: Shared{Hosts: map[string][]*unstructured.Unstructured{}, Shares: map[string]projection.Routes{}}}
+	var err error
 	if len(d.Rules) > 0 && d.Mode == Istio {
-		r.virtual(name, d.Revisions[0].Component())
+		err = r.virtual(name, d.Revisions[0].Component())
 	} else if len(d.Rules) > 0 {
-		r.paths(name)
+		err = r.paths(name)
 	}
 	for i, revision := range d.Revisions {
-		if revision.Host == "" {
-			continue
-		}
-		if of, known := backends[revision.Name]; !known || len(of.Clusters) == 0 {
+		if of, known := backends[revision.Name]; err != nil || revision.Host == "" || !known || len(of.Clusters) == 0 {
 			continue
 		}
 		if d.Mode == Istio {
-			r.publish(revision)
+			err = r.publish(revision)
 		} else {
-			r.host(revision, fmt.Sprintf("spec.appRevisions[%d].service.http.tls", i))
+			err = r.host(revision, fmt.Sprintf("spec.appRevisions[%d].service.http.tls", i))
 		}
 	}
-	return r.out
+	return r.out, err
 }
 
 // Named are the revisions that rules send requests to.
@@ -85,106 +83,106 @@ type renderer struct {
 	out      Shared
 }
 
-func object(apiVersion, kind, name string, spec map[string]any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}}
-}
-
-func texts(in []string) []any {
-	out := make([]any, len(in))
-	for i, text := range in {
-		out[i] = text
-	}
-	return out
-}
-
 // port is the one of a target.
-func (r *renderer) port(target Target) int64 {
+func (r *renderer) port(target Target) int32 {
 	if target.Port > 0 {
-		return int64(target.Port)
+		return target.Port
 	}
-	return int64(r.backends[target.Revision].Port)
+	return r.backends[target.Revision].Port
 }
 
 // virtual makes the VirtualService of the rules. In the mesh it is about the Service in front alone: hosts from outside are taken at gateways, so that no
 // name of another namespace can be taken over.
-func (r *renderer) virtual(name, front string) {
-	shares := projection.Routes{}
-	var rules []any
-	for i, rule := range r.Rules {
-		entry := map[string]any{"route": r.weights(rule.Targets, nil)}
-		if rule.Name != "" {
-			entry["name"] = rule.Name
+func (r *renderer) virtual(name, front string) error {
+	add := func(in traffic.Entry) error {
+		made, err := traffic.NewVirtualService(in, r.divided(""))
+		if err != nil {
+			return err
 		}
-		if len(rule.Prefixes) > 0 {
-			var match []any
-			for _, prefix := range rule.Prefixes {
-				match = append(match, map[string]any{"uri": map[string]any{"prefix": prefix}})
-			}
-			entry["match"] = match
-		}
-		rules = append(rules, entry)
+		shares := projection.Routes{}
 		for _, cluster := range r.clusters() {
-			if there := r.weights(rule.Targets, &cluster); there != nil && !sameRoute(there, entry["route"]) {
-				if shares[cluster] == nil {
-					shares[cluster] = projection.Fields{}
-				}
-				shares[cluster][fmt.Sprintf("/spec/http/%d/route", i)] = projection.Field{Of: projection.RouteHash(entry["route"]), Is: there}
+			there, err := traffic.NewVirtualService(in, r.divided(cluster))
+			if err != nil {
+				return err
+			}
+			if fields := differing(made, there); len(fields) > 0 {
+				shares[cluster] = fields
 			}
 		}
-	}
-	add := func(name string, spec map[string]any) {
-		made := object(virtualServices, "VirtualService", name, spec)
+		if len(shares) > 0 {
+			r.out.Shares[in.Name] = shares
+		}
 		made.SetAnnotations(to(r.clusters()))
 		r.out.Rules = append(r.out.Rules, made)
-		if len(shares) > 0 {
-			r.out.Shares[name] = shares
+		return nil
+	}
+	if err := add(traffic.Entry{Name: name, Hosts: []string{front}}); err != nil || len(r.Hosts) == 0 {
+		return err
+	}
+	outside := traffic.Entry{Name: name + "-hosts", Hosts: r.Hosts}
+	for _, gateway := range r.Gateways {
+		if gateway != meshGateway {
+			outside.Gateways = append(outside.Gateways, v1alpha1.GatewayReference{Name: gateway})
 		}
 	}
-	add(name, map[string]any{"hosts": []any{front}, "http": rules})
-	if len(r.Hosts) == 0 {
-		return
+	if len(outside.Gateways) == 0 {
+		r.out.Rules = append(r.out.Rules, gateway(outside.Name, r.Hosts, nil, r.clusters()))
+		outside.Gateways = []v1alpha1.GatewayReference{{Name: outside.Name}}
 	}
-	outside := name + "-hosts"
-	gateways := slices.DeleteFunc(slices.Clone(r.Gateways), func(gateway string) bool { return gateway == meshGateway })
-	if len(gateways) == 0 {
-		r.out.Rules = append(r.out.Rules, gateway(outside, r.Hosts, nil, r.clusters()))
-		gateways = []string{outside}
-	}
-	add(outside, map[string]any{"hosts": texts(r.Hosts), "gateways": texts(gateways), "http": rules})
+	return add(outside)
 }
 
-func sameRoute(a, b any) bool { return projection.RouteHash(a) == projection.RouteHash(b) }
+// differing are the routes of a VirtualService that are others in another one.
+func differing(of, other *unstructured.Unstructured) projection.Fields {
+	out := projection.Fields{}
+	rules, _, _ := unstructured.NestedSlice(of.Object, "spec", "http")
+	others, _, _ := unstructured.NestedSlice(other.Object, "spec", "http")
+	for i := range rules {
+		stands, is := rules[i].(map[string]any)["route"], others[i].(map[string]any)["route"]
+		if projection.RouteHash(stands) != projection.RouteHash(is) {
+			out[fmt.Sprintf("/spec/http/%d/route", i)] = projection.Field{Of: projection.RouteHash(stands), Is: is}
+		}
+	}
+	return out
+}
 
-// weights are the destinations of a rule: of all clusters together, or those that one cluster has, so that over all clusters each revision gets its part. It is
-// nil where a cluster has none of them: it sends requests on as it is said of all.
-func (r *renderer) weights(targets []Target, cluster *string) []any {
+// divided are the rules as they are of all clusters together, or as one cluster has them: it sends requests on to what it has, so that over all clusters each
+// revision gets its part. One that has nothing does as is said of all.
+func (r *renderer) divided(cluster string) []traffic.Rule {
+	var out []traffic.Rule
+	for _, rule := range r.Rules {
+		made := traffic.Rule{Name: rule.Name, Prefixes: rule.Prefixes, To: r.weights(rule.Targets, cluster)}
+		if made.To == nil {
+			made.To = r.weights(rule.Targets, "")
+		}
+		out = append(out, made)
+	}
+	return out
+}
+
+// weights are the destinations of a rule, of all clusters together or of one; nil if that has none of them.
+func (r *renderer) weights(targets []Target, cluster string) []traffic.Destination {
 	const fine = 1_000_000 // so that a percent can be divided
 	parts := make([]portion.Part, len(targets))
 	for i, target := range targets {
 		part := int64(target.Percent) * fine
-		if cluster != nil {
+		if cluster != "" {
 			backend, total := r.backends[target.Revision], int64(0)
 			for _, n := range backend.Ready {
 				total += int64(n)
 			}
-			part = part * int64(backend.Ready[*cluster]) / max(1, total)
+			part = part * int64(backend.Ready[cluster]) / max(1, total)
 		}
 		parts[i] = portion.Part{Weight: part, Capacity: placement.Unbounded}
 	}
 	if portion.Among(routing.Whole, parts) > 0 {
 		return nil
 	}
-	var out []any
+	var out []traffic.Destination
 	for i, target := range targets {
-		weight := parts[i].Share
-		if cluster != nil && weight == 0 {
-			continue
+		if weight := int32(parts[i].Share); cluster == "" || weight > 0 {
+			out = append(out, traffic.Destination{Service: r.backends[target.Revision].Service, Port: r.port(target), Weight: weight})
 		}
-		destination := map[string]any{"host": r.backends[target.Revision].Service}
-		if port := r.port(target); port > 0 {
-			destination["port"] = map[string]any{"number": port}
-		}
-		out = append(out, map[string]any{"destination": destination, "weight": weight})
 	}
 	return out
 }
@@ -215,50 +213,47 @@ func tlsMode(of *TLS) string {
 
 // gateway makes a Gateway of Istio that takes hosts for its own namespace alone.
 func gateway(name string, hosts []string, of *TLS, clusters []string) *unstructured.Unstructured {
-	var own []any
+	own := []any{}
 	for _, host := range hosts {
 		own = append(own, "./"+host)
 	}
 	server := map[string]any{"hosts": own, "port": map[string]any{"number": int64(80), "name": "http", "protocol": "HTTP"}}
 	if of != nil {
-		secret := of.SecretName
-		if secret == "" {
-			secret = name + "-tls"
-		}
+		secret := cmp.Or(of.SecretName, name+"-tls")
 		server["port"] = map[string]any{"number": int64(443), "name": "https", "protocol": "HTTPS"}
 		server["tls"] = map[string]any{"mode": tlsMode(of), "credentialName": secret}
 	}
-	made := object(virtualServices, "Gateway", name, map[string]any{
-		"selector": map[string]any{"istio": "ingressgateway"}, "servers": []any{server},
-	})
+	made := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"selector": map[string]any{"istio": "ingressgateway"}, "servers": []any{server}},
+	}}
+	made.SetGroupVersionKind(traffic.VirtualServiceKind.GroupVersion().WithKind("Gateway"))
+	made.SetName(name)
 	made.SetAnnotations(to(clusters))
 	return made
 }
 
 // publish makes a Gateway and a VirtualService for the host of a revision.
-func (r *renderer) publish(revision Revision) {
+func (r *renderer) publish(revision Revision) error {
 	backend := r.backends[revision.Name]
-	destination := map[string]any{"host": backend.Service}
-	if backend.Port > 0 {
-		destination["port"] = map[string]any{"number": int64(backend.Port)}
+	made, err := traffic.NewVirtualService(traffic.Entry{
+		Name: backend.Service, Hosts: []string{revision.Host}, Gateways: []v1alpha1.GatewayReference{{Name: backend.Service}},
+	}, alone(backend))
+	if err != nil {
+		return err
 	}
-	made := object(virtualServices, "VirtualService", backend.Service, map[string]any{
-		"hosts": []any{revision.Host}, "gateways": []any{backend.Service},
-		"http": []any{map[string]any{"route": []any{map[string]any{"destination": destination}}}},
-	})
 	made.SetAnnotations(to(backend.Clusters))
 	r.out.Hosts[revision.Name] = []*unstructured.Unstructured{gateway(backend.Service, []string{revision.Host}, revision.TLS, backend.Clusters), made}
+	return nil
 }
 
-func ingressPath(path string, service string, port int64) map[string]any {
-	return map[string]any{"path": path, "pathType": "Prefix", "backend": map[string]any{
-		"service": map[string]any{"name": service, "port": map[string]any{"number": port}},
-	}}
+// alone is the rule that sends all requests to one revision.
+func alone(backend Backend) []traffic.Rule {
+	return []traffic.Rule{{To: []traffic.Destination{{Service: backend.Service, Port: backend.Port, Weight: routing.Whole}}}}
 }
 
 // paths makes the Ingress of the rules: a path for each revision, below those that a rule is about.
-func (r *renderer) paths(name string) {
-	var paths []any
+func (r *renderer) paths(name string) error {
+	var rules []traffic.Rule
 	taken := map[string]bool{}
 	for _, rule := range r.Rules {
 		prefixes := rule.Prefixes
@@ -269,23 +264,22 @@ func (r *renderer) paths(name string) {
 			for _, target := range rule.Targets {
 				path := strings.TrimSuffix(prefix, "/") + "/" + r.variant(target.Revision)
 				if !taken[path] {
-					paths = append(paths, ingressPath(path, r.backends[target.Revision].Service, max(1, r.port(target))))
+					to := traffic.Destination{Service: r.backends[target.Revision].Service, Port: r.port(target), Weight: routing.Whole}
+					rules = append(rules, traffic.Rule{Prefixes: []string{path}, To: []traffic.Destination{to}})
 				}
 				taken[path] = true
 			}
 		}
 	}
-	rules := []any{map[string]any{"http": map[string]any{"paths": paths}}}
-	if len(r.Hosts) > 0 {
-		rules = nil
-		for _, host := range r.Hosts {
-			rules = append(rules, map[string]any{"host": host, "http": map[string]any{"paths": paths}})
-		}
+	made, err := traffic.NewIngress(traffic.Entry{Name: name, Hosts: r.Hosts}, rules)
+	if err != nil {
+		return err
 	}
-	r.out.Rules = append(r.out.Rules, object(ingresses, "Ingress", name, map[string]any{"rules": rules}))
+	r.out.Rules = append(r.out.Rules, made)
 	if len(r.Gateways) > 0 {
 		r.out.Undone = append(r.out.Undone, "spec.traffic.gateways: an Ingress belongs to none")
 	}
+	return nil
 }
 
 func (r *renderer) variant(revision string) string {
@@ -298,26 +292,24 @@ func (r *renderer) variant(revision string) string {
 }
 
 // host makes the Ingress for the host of a revision. A host that is to ask its clients for certificates is not published without that.
-func (r *renderer) host(revision Revision, path string) {
+func (r *renderer) host(revision Revision, path string) error {
 	backend := r.backends[revision.Name]
 	if of := revision.TLS; of != nil && strings.EqualFold(of.Mode, "mutual") {
 		r.out.Undone = append(r.out.Undone, path+".mode: an Ingress cannot ask clients for certificates, so host "+revision.Host+" is not published: set trafficMode to Istio")
-		return
+		return nil
 	}
-	spec := map[string]any{"rules": []any{map[string]any{
-		"host": revision.Host, "http": map[string]any{"paths": []any{ingressPath("/", backend.Service, int64(max(1, backend.Port)))}},
-	}}}
+	made, err := traffic.NewIngress(traffic.Entry{Name: backend.Service, Hosts: []string{revision.Host}}, alone(backend))
+	if err != nil {
+		return err
+	}
 	if of := revision.TLS; of != nil {
-		secret := of.SecretName
-		if secret == "" {
-			secret = backend.Service + "-tls"
-		}
-		spec["tls"] = []any{map[string]any{"hosts": []any{revision.Host}, "secretName": secret}}
+		made.Object["spec"].(map[string]any)["tls"] = []any{map[string]any{"hosts": []any{revision.Host}, "secretName": cmp.Or(of.SecretName, backend.Service+"-tls")}}
 	}
-	r.out.Hosts[revision.Name] = []*unstructured.Unstructured{object(ingresses, "Ingress", backend.Service, spec)}
+	r.out.Hosts[revision.Name] = []*unstructured.Unstructured{made}
+	return nil
 }
 
-// PortOf is the port by which a Service is called: 80 if it has that, or else its first.
+// PortOf is the port by which a Service is called: 80 if it has that or says none, or else its first.
 func PortOf(service *unstructured.Unstructured) int32 {
 	ports, _, _ := unstructured.NestedSlice(service.Object, "spec", "ports")
 	first := int64(0)
@@ -330,6 +322,9 @@ func PortOf(service *unstructured.Unstructured) int32 {
 		if first == 0 {
 			first = number
 		}
+	}
+	if first == 0 {
+		return 80
 	}
 	return int32(first)
 }

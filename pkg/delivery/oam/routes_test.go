@@ -38,10 +38,20 @@ var both = map[string]Backend{
 	"2": {Service: "example-app-v2", Port: 80, Clusters: []string{"west"}, Ready: map[string]int32{"west": 5}},
 }
 
+// render renders what can be.
+func render(t *testing.T, name string, d Deployment, backends map[string]Backend) Shared {
+	t.Helper()
+	out, err := Render(name, d, backends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func TestK31AVirtualServiceHasAWeightForEachRevision(t *testing.T) {
 	d := sample(t, "document")
 	d.Revisions[0].Host, d.Revisions[1].Host = "", ""
-	got := Render("example-app", d, both)
+	got := render(t, "example-app", d, both)
 	if len(got.Rules) != 1 || got.Rules[0].GetAPIVersion() != "networking.istio.io/v1alpha3" || got.Rules[0].GetAnnotations()["manifold.dev/clusters"] != "east,west" {
 		t.Fatalf("%v", got.Rules)
 	}
@@ -88,7 +98,7 @@ func TestK5SharesOfClustersAddUpToThoseOfTheRule(t *testing.T) {
 		"1": {Service: "a", Clusters: []string{"c1", "c2", "c3"}, Ready: map[string]int32{"c1": 7, "c2": 1, "c3": 2}}, "2": {Service: "b", Ready: map[string]int32{"c2": 3, "c3": 9}},
 	}
 	d := read(t, "{appRevisions: [{name: 1, ref: web-v1}, {name: 2, ref: web-v2}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 30}, {revisionName: 2, percent: 70}]}]}")
-	got := Render("web", d, backends).Shares["web"]
+	got := render(t, "web", d, backends).Shares["web"]
 	total, first := 0.0, 0.0
 	for cluster, part := range map[string]float64{"c1": 30 * 0.7, "c2": 30*0.1 + 70*0.25, "c3": 30*0.2 + 70*0.75} {
 		for _, entry := range got[cluster]["/spec/http/0/route"].Is.([]any) {
@@ -109,7 +119,7 @@ func TestWhereAllRunAlikeNothingIsHeldOtherwise(t *testing.T) {
 	alike := map[string]Backend{
 		"1": {Service: "a", Clusters: []string{"east", "west"}, Ready: map[string]int32{"east": 2, "west": 2}}, "2": {Service: "b", Ready: map[string]int32{"east": 5, "west": 5}},
 	}
-	got := Render("web", d, alike)
+	got := render(t, "web", d, alike)
 	if len(got.Shares) > 0 {
 		t.Errorf("%v", got.Shares)
 	}
@@ -120,7 +130,7 @@ func TestWhereAllRunAlikeNothingIsHeldOtherwise(t *testing.T) {
 }
 
 func TestHostsFromOutsideAreTakenAtGatewaysAlone(t *testing.T) {
-	got := Render("web", sample(t, "2021"), map[string]Backend{"example-app-v1": both["1"], "example-app-v2": both["2"]})
+	got := render(t, "web", sample(t, "2021"), map[string]Backend{"example-app-v1": both["1"], "example-app-v2": both["2"]})
 	if len(got.Rules) != 2 {
 		t.Fatalf("%v", got.Rules)
 	}
@@ -132,7 +142,7 @@ func TestHostsFromOutsideAreTakenAtGatewaysAlone(t *testing.T) {
 		t.Errorf("outside it is about %v", outside)
 	}
 	stolen := read(t, "{appRevisions: [{name: 1, ref: web-v1}], traffic: {hosts: [payments.bank.svc.cluster.local], gateways: [mesh], http: [{weightedTargets: [{revisionName: 1, weight: 100}]}]}}")
-	for _, object := range Render("web", stolen, both).Rules {
+	for _, object := range render(t, "web", stolen, both).Rules {
 		spec := object.Object["spec"].(map[string]any)
 		if object.GetKind() == "VirtualService" && strings.Contains(as(t, spec["hosts"]), "bank") && as(t, spec["gateways"]) != `["web-hosts"]` {
 			t.Errorf("a Service of another namespace is taken over in the mesh: %v", spec)
@@ -144,7 +154,7 @@ func TestK17AndK18ARevisionIsPublishedUnderItsHost(t *testing.T) {
 	d := sample(t, "document")
 	d.Rules = nil
 	d.Revisions[1].Host = ""
-	made := Render("example-app", d, both).Hosts["1"]
+	made := render(t, "example-app", d, both).Hosts["1"]
 	if len(made) != 2 {
 		t.Fatalf("%v", made)
 	}
@@ -158,26 +168,26 @@ servers: [{hosts: [./example-app-v1.example.com], port: {name: https, number: 44
 	same(t, made[1], `
 gateways: [example-app-v1]
 hosts: [example-app-v1.example.com]
-http: [{route: [{destination: {host: example-app-v1, port: {number: 80}}}]}]
+http: [{route: [{destination: {host: example-app-v1, port: {number: 80}}, weight: 100}]}]
 `)
 	d.Mode = Ingress
-	if got := Render("example-app", d, both); len(got.Hosts) > 0 || len(got.Undone) != 1 || !strings.HasPrefix(got.Undone[0], "spec.appRevisions[0].service.http.tls.mode: ") {
+	if got := render(t, "example-app", d, both); len(got.Hosts) > 0 || len(got.Undone) != 1 || !strings.HasPrefix(got.Undone[0], "spec.appRevisions[0].service.http.tls.mode: ") {
 		t.Errorf("a host that is to be mutual is published without that, or nothing is said: %+v", got)
 	}
 	d.Revisions[0].TLS = &TLS{SecretName: "mine"}
-	got := Render("example-app", d, both)
+	got := render(t, "example-app", d, both)
 	same(t, got.Hosts["1"][0], `
 rules: [{host: example-app-v1.example.com, http: {paths: [{backend: {service: {name: example-app-v1, port: {number: 80}}}, path: /, pathType: Prefix}]}}]
 tls: [{hosts: [example-app-v1.example.com], secretName: mine}]
 `)
-	if got := Render("example-app", d, nil); len(got.Hosts) > 0 {
+	if got := render(t, "example-app", d, nil); len(got.Hosts) > 0 {
 		t.Errorf("a revision without a Service is published: %v", got.Hosts)
 	}
 }
 
 func TestK34AnIngressHasAPathForEachRevision(t *testing.T) {
 	d := read(t, "{appRevisions: [{name: 1, ref: example-app-v1}, {name: 2, ref: example-app-v2}], trafficRules: [{weightedTargets: [{revisionName: 1}, {revisionName: 2}]}]}")
-	got := Render("example-app", d, both)
+	got := render(t, "example-app", d, both)
 	same(t, got.Rules[0], `
 rules:
 - http:
@@ -186,7 +196,7 @@ rules:
     - {backend: {service: {name: example-app-v2, port: {number: 80}}}, path: /v2, pathType: Prefix}
 `)
 	d.Rules[0].Prefixes, d.Hosts, d.Gateways = []string{"/web/"}, []string{"a.b"}, []string{"g"}
-	got = Render("example-app", d, both)
+	got = render(t, "example-app", d, both)
 	if spec := as(t, got.Rules[0].Object["spec"]); !strings.Contains(spec, `"host":"a.b"`) || !strings.Contains(spec, `"path":"/web/v1"`) || len(got.Undone) != 1 {
 		t.Errorf("%s, undone %v", spec, got.Undone)
 	}

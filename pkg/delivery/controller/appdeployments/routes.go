@@ -39,7 +39,10 @@ func (r *run) route() (routes, error) {
 	if out.held = r.unroutable(backends); out.held != "" {
 		spec.Rules = nil
 	}
-	made := oam.Render(r.key.Name, spec, backends)
+	made, err := oam.Render(r.key.Name, spec, backends)
+	if err != nil {
+		return out, fmt.Errorf("share out requests: %w", err)
+	}
 	out.shares, out.undone = made.Shares, made.Undone
 	if front := r.front(); front != nil {
 		made.Rules = append(made.Rules, front)

@@ -256,7 +256,7 @@ func (r *run) pods(variant, cluster string) int32 {
 func (r *run) proceed(ctx context.Context) error {
 	step, err := r.decide()
 	if err != nil {
-		return err
+		return errors.Join(err, r.refuse(ctx, r.key, r.object, "Failing", delivery.Said(err.Error())))
 	}
 	// What is decided is noted before it is done, so that whoever goes on after a restart knows of it.
 	if err := r.tell(ctx, step); err != nil {
