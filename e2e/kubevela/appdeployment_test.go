@@ -48,7 +48,7 @@ spec:
 
 // deployment is an ApplicationDeployment with so much of its spec. Its own cluster is west.
 func deployment(spec string) string {
-	return "apiVersion: core.oam.dev/v1beta1\nkind: ApplicationDeployment\nmetadata: {name: example-app}\nspec:\n  homeCluster: west\n" + spec
+	return "apiVersion: core.oam.dev/v1beta1\nkind: ApplicationDeployment\nmetadata: {name: example-app}\nspec:\n  trafficMode: Istio\n  homeCluster: west\n" + spec
 }
 
 // rules share out the requests to some paths over both revisions.
