@@ -33,11 +33,11 @@ func TestAServiceKeepsWhatSomebodyChose(t *testing.T) {
 		"an address among several": {
 			managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":{"f:clusterIPs":{}}}`)}, address: "10.0.0.7",
 		},
-		"families of addresses":          {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":{"f:ipFamilies":{}}}`)}, firstOfFamiles: "IPv4"},
-		"a port of health checks":        {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":{"f:healthCheckNodePort":{}}}`)}, health: 30099},
+		"families of addresses":                 {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":{"f:ipFamilies":{}}}`)}, firstOfFamiles: "IPv4"},
+		"a port of health checks":               {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":{"f:healthCheckNodePort":{}}}`)}, health: 30099},
 		"nothing that is reserved for Manifold": {managers: []metav1.ManagedFieldsEntry{managed(v1alpha1.FieldManager, "", ofPort)}},
-		"nothing of a status":            {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "status", ofPort)}},
-		"nothing that cannot be read":    {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":`)}},
+		"nothing of a status":                   {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "status", ofPort)}},
+		"nothing that cannot be read":           {managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", `{"f:spec":`)}},
 		"a port that was allocated before it was written down": {
 			managers: []metav1.ManagedFieldsEntry{managed("kubectl", "", plain)}, applied: `{"spec":{"ports":[{"port":80,"nodePort":30080},{"port":53}]}}`, http: 30080,
 		},

@@ -152,12 +152,12 @@ func TestTheFirstLookCounts(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptForAddressesIsFoundByItsNamespace(t *testing.T) {
+func TestWhatIsKeptForAddressesIsFoundByWhatIsAskedFor(t *testing.T) {
 	l, web, api := newLog(), named("web"), named("api")
 	other := identity.Key{Resource: identity.Deployments, Namespace: "other", Name: "web"}
 	found := func(namespace string) string {
 		var out []string
-		for _, key := range l.Addressed(namespace) {
+		for _, key := range l.Addressed(func(key identity.Key) bool { return namespace == "" || key.Namespace == namespace }) {
 			out = append(out, key.Namespace+"/"+key.Name)
 		}
 		slices.Sort(out)
@@ -178,7 +178,7 @@ func TestWhatIsKeptForAddressesIsFoundByItsNamespace(t *testing.T) {
 		{other, State{}, "", ""},
 	} {
 		l.Set(step.key, step.to)
-		if shop, all := found("shop"), found(AllNamespaces); shop != step.shop || all != step.all {
+		if shop, all := found("shop"), found(""); shop != step.shop || all != step.all {
 			t.Errorf("after %s: %q, and %q in all, want %q and %q", step.key, shop, all, step.shop, step.all)
 		}
 	}

@@ -123,7 +123,7 @@ func New(o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	store, err := objects.NewStore(o.Kube, o.Kinds)
+	store, err := objects.NewStore(o.Kube, o.Kinds, nil)
 	if err != nil {
 		return nil, err
 	}

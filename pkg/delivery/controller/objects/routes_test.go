@@ -27,7 +27,7 @@ import (
 func TestSeveralStoresShareInformers(t *testing.T) {
 	kube := informers.NewSharedInformerFactory(kubefake.NewClientset(), 0)
 	for range 2 {
-		if _, err := NewStore(kube, nil); err != nil {
+		if _, err := NewStore(kube, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
