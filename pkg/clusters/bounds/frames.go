@@ -30,8 +30,18 @@ type nesting struct {
 
 func (n *nesting) scan(read []byte) ([]byte, error) {
 	passed := read[:0]
-	for _, c := range read {
-		within := n.depth <= deepest
+	for len(read) > 0 {
+		within, same := n.depth <= deepest, n.same(read)
+		if same > 0 {
+			n.size += int64(same)
+			if within {
+				passed = append(passed, read[:same]...)
+			}
+			read = read[same:]
+			continue
+		}
+		c := read[0]
+		read = read[1:]
 		if err := n.follow(c); err != nil {
 			return nil, err
 		}
@@ -45,7 +55,21 @@ func (n *nesting) scan(read []byte) ([]byte, error) {
 			passed = append(passed, leftOut)
 		}
 	}
-	return passed, nil
+	return passed, n.bound()
+}
+
+// same returns how many bytes follow that leave all as it is but for the length, which are most: lists of many megabytes are read at once.
+func (n *nesting) same(read []byte) int {
+	if n.escaped {
+		return 0
+	}
+	quoted := n.quoted
+	for i, c := range read {
+		if c == '"' || quoted && c == '\\' || !quoted && (c == '{' || c == '[' || c == '}' || c == ']') {
+			return i
+		}
+	}
+	return len(read)
 }
 
 // follow takes the next byte.
@@ -66,10 +90,17 @@ func (n *nesting) follow(c byte) error {
 	case c == '{', c == '[':
 		n.depth++
 	case c == '}', c == ']':
+		if err := n.bound(); err != nil {
+			return err
+		}
 		if n.depth--; n.depth <= 0 {
 			n.depth, n.size = 0, 0
 		}
 	}
+	return n.bound()
+}
+
+func (n *nesting) bound() error {
 	if n.most > 0 && n.size > n.most {
 		return tooMuch("an event of a watch", n.most)
 	}
