@@ -297,11 +297,28 @@ func (p *plan) print(out io.Writer) error {
 			return err
 		}
 	}
-	if p.Clusters == "" {
-		return nil
-	}
-	_, err := fmt.Fprintf(out, "\nClusters that join or leave: unknown: %s\n", p.Clusters)
+	_, err := io.WriteString(out, p.moves())
 	return err
+}
+
+// moves tells which clusters join and leave, after all else, so that targets in which the same changes are told of together.
+func (p *plan) moves() string {
+	var out strings.Builder
+	for i := range p.Targets {
+		for _, cluster := range p.Targets[i].Joins {
+			fmt.Fprintf(&out, "+ cluster %q joins target %s\n", cluster, p.Targets[i].Name)
+		}
+		for _, cluster := range p.Targets[i].Leaves {
+			fmt.Fprintf(&out, "- cluster %q leaves target %s\n", cluster, p.Targets[i].Name)
+		}
+	}
+	if p.Clusters != "" {
+		fmt.Fprintf(&out, "Clusters that join or leave: unknown: %s\n", p.Clusters)
+	}
+	if out.Len() > 0 {
+		return "\n" + out.String()
+	}
+	return ""
 }
 
 func (t *planTarget) title() string {
@@ -323,12 +340,6 @@ func (t *planTarget) body() string {
 		out.WriteString("nothing changes\n")
 	default:
 		fmt.Fprintf(&out, "%s\n", summary(t.Changes))
-	}
-	for _, cluster := range t.Joins {
-		fmt.Fprintf(&out, "+ cluster %q joins\n", cluster)
-	}
-	for _, cluster := range t.Leaves {
-		fmt.Fprintf(&out, "- cluster %q leaves\n", cluster)
 	}
 	for _, c := range t.Changes {
 		switch c.Action {

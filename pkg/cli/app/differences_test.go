@@ -160,10 +160,10 @@ func TestAPlanTellsWhichClustersJoinAndLeave(t *testing.T) {
 	}{
 		"nothing where all is as it was":  {targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b"), contains: []string{"Target eu: nothing changes\n"}},
 		"nothing where placement decides": {runs: runs("default@mars"), contains: []string{"Target eu: nothing changes\n"}},
-		"one that joins":                  {targets: []v1alpha1.Target{eu}, runs: runs("eu@a"), differs: true, contains: []string{"Target eu: nothing changes\n+ cluster \"b\" joins\n"}},
-		"one that leaves":                 {targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b", "eu@us"), differs: true, contains: []string{"- cluster \"us\" leaves\n"}},
+		"one that joins":                  {targets: []v1alpha1.Target{eu}, runs: runs("eu@a"), differs: true, contains: []string{"Target eu: nothing changes\n", "\n+ cluster \"b\" joins target eu\n"}},
+		"one that leaves":                 {targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b", "eu@us"), differs: true, contains: []string{"\n- cluster \"us\" leaves target eu\n"}},
 		"one whose target is gone": {
-			targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b", "old@us"), differs: true, contains: []string{"Target old: it is no target any more\n- cluster \"us\" leaves\n"},
+			targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b", "old@us"), differs: true, contains: []string{"Target old: it is no target any more\n", "\n- cluster \"us\" leaves target old\n"},
 		},
 		"not of targets that nobody asks about": {targets: []v1alpha1.Target{eu}, runs: runs("eu@a", "eu@b", "old@us"), only: []string{"eu"}, contains: []string{"Target eu: nothing changes\n"}},
 		"a target that is nowhere": {
