@@ -295,10 +295,10 @@ func TestWhatLeadsElsewhereIsLookedAtWhenThatChanges(t *testing.T) {
 		want    []string
 	}{
 		"the slice above": {
-			happens: func(u *Upstream, _ *testSyncer) { u.router.Slices().OnAdd(slice, false) }, want: []string{looked},
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Networks.Slices().OnAdd(slice, false) }, want: []string{looked},
 		},
 		"the slice above is gone": {
-			happens: func(u *Upstream, _ *testSyncer) { u.router.Slices().OnDelete(slice) }, want: []string{looked},
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Networks.Slices().OnDelete(slice) }, want: []string{looked},
 		},
 		"what the Service says": {
 			happens: func(u *Upstream, _ *testSyncer) {
@@ -320,23 +320,23 @@ func TestWhatLeadsElsewhereIsLookedAtWhenThatChanges(t *testing.T) {
 		},
 		"a cluster leaves the network": {
 			happens: func(u *Upstream, _ *testSyncer) {
-				u.router.Networks().OnUpdate(cluster("mesh"), cluster(""))
+				u.router.Networks.Members().OnUpdate(cluster("mesh"), cluster(""))
 			},
 			want: []string{looked, "services shop/db"},
 		},
 		"a cluster is gone": {
-			happens: func(u *Upstream, _ *testSyncer) { u.router.Networks().OnDelete(cluster("mesh")) },
+			happens: func(u *Upstream, _ *testSyncer) { u.router.Networks.Members().OnDelete(cluster("mesh")) },
 			want:    []string{looked, "services shop/db"},
 		},
 		"a cluster falls silent": {
 			happens: func(u *Upstream, _ *testSyncer) {
-				u.router.Networks().OnUpdate(cluster("mesh"), inState(metav1.ConditionUnknown, health.ReasonUnreachable))
+				u.router.Networks.Members().OnUpdate(cluster("mesh"), inState(metav1.ConditionUnknown, health.ReasonUnreachable))
 			},
 			want: []string{looked},
 		},
 		"nothing about a cluster": {
 			happens: func(u *Upstream, _ *testSyncer) {
-				u.router.Networks().OnUpdate(cluster("mesh"), cluster("mesh"))
+				u.router.Networks.Members().OnUpdate(cluster("mesh"), cluster("mesh"))
 			},
 		},
 		"another cluster claims an address": {

@@ -92,7 +92,10 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 	}
 	u.Endpoints = &endpoints.Endpoints{Above: caches, Services: u.Services, Taken: u.taken}
 	u.Demand = &demand.Graph{Cluster: caches, Clusters: u.connected, Endpoints: u.Endpoints}
-	u.router = &route.Router{Demand: u.Demand, Cluster: u.routed, Clusters: u.allRouted}
+	u.router = &route.Router{
+		Demand: u.Demand, Cluster: u.routed, Clusters: u.allRouted,
+		Networks: &route.Networks{Demand: u.Demand, Clusters: u.allRouted},
+	}
 	o.Moves.Cluster, o.Moves.Clusters, o.Moves.Version = u.mover, u.movers, caches.Versions.AsHeld
 	o.Moves.Address = u.address
 	u.Fleets = moves.New(o.Moves)
@@ -132,12 +135,12 @@ func NewUpstream(factory informers.SharedInformerFactory, o UpstreamOptions) (*U
 	if err := u.Services.Watch(slices, u.router.WakeOne, u.handle); err != nil {
 		return nil, err
 	}
-	return u, u.handle(slices, u.router.Slices())
+	return u, u.handle(slices, u.router.Networks.Slices())
 }
 
 // WatchNetworks has Services lead to the other clusters of a network. It registers with the informers, which the caller starts afterwards.
 func (u *Upstream) WatchNetworks(manifold externalversions.SharedInformerFactory) error {
-	return u.handle(manifold.Manifold().V1alpha1().Clusters().Informer(), u.router.Networks())
+	return u.handle(manifold.Manifold().V1alpha1().Clusters().Informer(), u.router.Networks.Members())
 }
 
 // watchKinds has changes of all projected kinds routed.

@@ -80,7 +80,7 @@ func (r *Router) Route(kind projection.Kind, before, after projection.Object) {
 	}
 	r.linked(kind, key, before, after)
 	if kind.Resource == identity.Services {
-		r.slicesOf(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+		r.Networks.slicesOf(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
 	}
 	if projection.NamespaceShared(key.Namespace) && logical.Offered(kind, before) != logical.Offered(kind, after) {
 		r.referring(key)

@@ -74,7 +74,7 @@ func (r *Router) NamespaceChanged(old, obj any) {
 		r.reproject(after.Name)
 	}
 	if before.Annotations[v1alpha1.AnnotationTraffic] != after.Annotations[v1alpha1.AnnotationTraffic] {
-		r.redirect(r.Demand.ObjectsIn(identity.Services, after.Name))
+		r.Networks.redirect(r.Demand.ObjectsIn(identity.Services, after.Name))
 	}
 }
 

@@ -37,6 +37,8 @@ type Router struct {
 	// Cluster returns one that is connected, and Clusters all of them, in no order.
 	Cluster  func(name string) (*Cluster, bool)
 	Clusters func() []*Cluster
+	// Networks sends on what changes where Services lead.
+	Networks *Networks
 }
 
 // Wake has the other clusters look again that hold back a part of an object until there is a change.

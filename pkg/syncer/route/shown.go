@@ -70,11 +70,11 @@ func (r *Router) Pods() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { // a mirror that is new has the labels of its template
 			each(obj, shown)
-			r.contested(nil, obj.(*corev1.Pod))
+			r.Networks.contested(nil, obj.(*corev1.Pod))
 		},
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*corev1.Pod), obj.(*corev1.Pod)
-			r.contested(before, after)
+			r.Networks.contested(before, after)
 			each(obj, func(c *Cluster, pod *corev1.Pod) {
 				shown(c, pod)
 				r.relabelled(c, before, pod)
@@ -88,7 +88,7 @@ func (r *Router) Pods() cache.ResourceEventHandler {
 		},
 		DeleteFunc: func(obj any) {
 			if pod, ok := caches.Last(obj).(*corev1.Pod); ok {
-				r.contested(pod, nil)
+				r.Networks.contested(pod, nil)
 			}
 			each(obj, func(c *Cluster, pod *corev1.Pod) {
 				c.Pods.Gone(pod)
