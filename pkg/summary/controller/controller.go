@@ -78,7 +78,7 @@ type Controller struct {
 	mirrors   cache.MutationCache
 	histories *histories
 	// departures are the StatefulSets that have just gone.
-	departures departures
+	departures *departures
 	stores     map[schema.GroupVersionResource]cache.Indexer
 	// queue takes what one cluster tells of after what others do in turn: however much a cluster has to tell, what others tell, and what users change,
 	// waits for no more of that than there is of its own.
@@ -158,9 +158,11 @@ func New(o Options) (*Controller, error) {
 		return nil, err
 	}
 	c.synced = append(c.synced, c.histories.synced)
-	if err := c.watchDepartures(); err != nil {
+	again := func(key identity.Key, after time.Duration) { c.queue.AddAfter(task{Key: key}, after) }
+	if c.departures, err = watchDepartures(o, again); err != nil {
 		return nil, err
 	}
+	c.synced = append(c.synced, c.departures.synced...)
 	for _, w := range watches {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {
@@ -216,7 +218,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 func (c *Controller) sync(ctx context.Context, t task) error {
 	if t.Resource == revisionResource {
-		return c.forget(ctx, t.Key)
+		return c.departures.forget(ctx, t.Key)
 	}
 	turn := &c.turns[maphash.Comparable(seed, t.Key)%uint64(len(c.turns))]
 	turn.Lock()

@@ -110,7 +110,7 @@ func (c *Controller) release(ctx context.Context, key identity.Key, in summary.O
 	if !records.Held(in) {
 		return nil
 	}
-	if err := c.depart(ctx, in); err != nil {
+	if err := c.departures.record(ctx, in); err != nil {
 		return err
 	}
 	writer, err := typed.For(c.Client, key.Resource, key.Namespace)
