@@ -73,10 +73,10 @@ type Controller struct {
 	Options
 	clusters listers.ClusterLister
 	// written are the watched objects, by kind, with our own writes that the watch has not shown yet: without them every second write
-	// would be made to an old version, and refused. mirrors are the same of mirrored ReplicaSets.
-	written   map[schema.GroupVersionResource]cache.MutationCache
-	mirrors   cache.MutationCache
-	histories *histories
+	// would be made to an old version, and refused.
+	written     map[schema.GroupVersionResource]cache.MutationCache
+	replicaSets *replicaSets
+	histories   *histories
 	// departures are the StatefulSets that have just gone.
 	departures *departures
 	stores     map[schema.GroupVersionResource]cache.Indexer
@@ -110,34 +110,29 @@ var deploymentResource = appsv1.SchemeGroupVersion.WithResource("deployments")
 // seed spreads objects over turns.
 var seed = maphash.MakeSeed()
 
-// byController indexes ReplicaSets by the UID of what controls them.
-const byController = "manifold.dev/controller"
-
 // New registers with the informers, which the caller starts afterwards.
 func New(o Options) (*Controller, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
-	}
-	replicaSets := o.Kube.Apps().V1().ReplicaSets().Informer()
-	if err := replicaSets.AddIndexers(cache.Indexers{byController: indexController}); err != nil {
-		return nil, fmt.Errorf("index ReplicaSets: %w", err)
 	}
 	c := &Controller{
 		Options:  o,
 		clusters: o.Manifold.Manifold().V1alpha1().Clusters().Lister(),
 		written:  map[schema.GroupVersionResource]cache.MutationCache{},
 		stores:   map[schema.GroupVersionResource]cache.Indexer{},
-		mirrors: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), replicaSets.GetStore(),
-			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered, Indexer: replicaSets.GetIndexer(), IncludeAdds: true}),
-		queue: work.NewFairQueue[task](o.Queues.Of("summary"), 10*time.Millisecond, 10*time.Second),
+		queue:    work.NewFairQueue[task](o.Queues.Of("summary"), 10*time.Millisecond, 10*time.Second),
 	}
-	c.templates.versions, c.templates.taken = o.Versions, c.taken
+	var err error
+	if c.replicaSets, err = newReplicaSets(o); err != nil {
+		return nil, err
+	}
+	c.templates.versions, c.templates.taken = o.Versions, c.replicaSets.taken
 	type watch struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
 	}
 	watches := []watch{
-		{replicaSets, c.replicaSetHandler()},
+		{o.Kube.Apps().V1().ReplicaSets().Informer(), c.replicaSetHandler()},
 		{o.Manifold.Manifold().V1alpha1().Clusters().Informer(), c.clusterHandler()},
 	}
 	for _, kind := range summary.Kinds() {
@@ -153,7 +148,6 @@ func New(o Options) (*Controller, error) {
 			watches = append(watches, watch{informer, c.workloadHandler(kind)})
 		}
 	}
-	var err error
 	if c.histories, err = watchHistories(o); err != nil {
 		return nil, err
 	}
@@ -297,10 +291,10 @@ func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.mirrors.OnAddOrUpdate(obj.(*appsv1.ReplicaSet)) },
+		AddFunc: func(obj any) { c.replicaSets.watched.OnAddOrUpdate(obj.(*appsv1.ReplicaSet)) },
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(*appsv1.ReplicaSet), obj.(*appsv1.ReplicaSet)
-			c.mirrors.OnAddOrUpdate(after)
+			c.replicaSets.watched.OnAddOrUpdate(after)
 			released := !equality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences)
 			if released {
 				owner(old)
@@ -314,7 +308,7 @@ func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 				obj = tomb.Obj
 			}
 			if rs, ok := obj.(*appsv1.ReplicaSet); ok {
-				c.mirrors.OnDelete(rs)
+				c.replicaSets.watched.OnDelete(rs)
 			}
 			owner(obj)
 		},
@@ -336,15 +330,4 @@ func (c *Controller) clusterHandler() cache.ResourceEventHandler {
 			}
 		},
 	}
-}
-
-func indexController(obj any) ([]string, error) {
-	rs, ok := obj.(*appsv1.ReplicaSet)
-	if !ok {
-		return nil, nil
-	}
-	if ref := metav1.GetControllerOfNoCopy(rs); ref != nil {
-		return []string{string(ref.UID)}, nil
-	}
-	return nil, nil
 }

@@ -67,7 +67,7 @@ func (c *Controller) ownersOfPods(in summary.Object) []types.UID {
 		return []types.UID{in.GetUID()}
 	}
 	var out []types.UID
-	for _, rs := range c.mirrorsOf(d) {
+	for _, rs := range c.replicaSets.of(d) {
 		out = append(out, rs.UID)
 	}
 	return out

@@ -28,7 +28,7 @@ func (c *Controller) orphanReplicaSets(ctx context.Context, in summary.Object) e
 			if rs.DeletionTimestamp != nil || ptr.Deref(rs.Spec.Replicas, 1) == 0 {
 				continue
 			}
-			mirror, err := c.mirrorNamed(d.Namespace, name)
+			mirror, err := c.replicaSets.named(d.Namespace, name)
 			if err != nil {
 				return err
 			}
@@ -43,27 +43,18 @@ func (c *Controller) orphanReplicaSets(ctx context.Context, in summary.Object) e
 		}
 	}
 	for name, shares := range byName {
-		if templates[name] == nil || c.taken(d.Namespace, name) {
+		if templates[name] == nil || c.replicaSets.taken(d.Namespace, name) {
 			continue
 		}
 		orphan := summary.OrphanedReplicaSet(d, *templates[name], shares)
 		if orphan == nil {
 			continue
 		}
-		if err := c.writeReplicaSet(ctx, orphan, nil); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := c.replicaSets.write(ctx, orphan, nil); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
 	}
 	return nil
-}
-
-// mirrorNamed returns a ReplicaSet above as the watch or our own last write shows it, or nil.
-func (c *Controller) mirrorNamed(namespace, name string) (*appsv1.ReplicaSet, error) {
-	obj, exists, err := c.mirrors.GetByKey(namespace + "/" + name)
-	if err != nil || !exists {
-		return nil, err
-	}
-	return obj.(*appsv1.ReplicaSet), nil
 }
 
 // scaleToOwn leaves a former mirror only the replicas that are its own, now that those of clusters which name it otherwise have a
@@ -78,5 +69,5 @@ func (c *Controller) scaleToOwn(ctx context.Context, rs *appsv1.ReplicaSet) erro
 	}
 	scaled := rs.DeepCopy()
 	scaled.Spec.Replicas = ptr.To(own)
-	return c.writeReplicaSet(ctx, scaled, rs)
+	return c.replicaSets.write(ctx, scaled, rs)
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -20,7 +18,7 @@ import (
 // out or that is in its history, and for the one in use also if idle says that no cluster is going to. It returns the Deployment's revision,
 // "" while there is none.
 func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment, idle bool) (string, error) {
-	existing := c.mirrorsOf(d)
+	existing := c.replicaSets.of(d)
 	shares := c.replicaSetShares(d)
 
 	names := slices.AppendSeq(slices.Collect(maps.Keys(shares)), maps.Keys(existing))
@@ -28,7 +26,7 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment, 
 	var wanted []*appsv1.ReplicaSet
 	for _, name := range slices.Compact(names) {
 		hash := summary.ReplicaSetHash(existing[name], shares[name])
-		if existing[name] == nil && (name != summary.ReplicaSetName(d.Name, hash) || c.taken(d.Namespace, name)) {
+		if existing[name] == nil && (name != summary.ReplicaSetName(d.Name, hash) || c.replicaSets.taken(d.Namespace, name)) {
 			continue // one that was made by hand, or let go of, and is not the Deployment's above, yet or any more
 		}
 		if rs := summary.ReplicaSet(d, hash, c.templates.recorded(d, hash), existing[name], shares[name]); rs != nil {
@@ -36,19 +34,19 @@ func (c *Controller) syncReplicaSets(ctx context.Context, d *appsv1.Deployment, 
 		}
 	}
 	currentName := summary.CurrentReplicaSet(d, wanted)
-	if idle && !named(wanted, currentName) && !c.taken(d.Namespace, currentName) {
+	if idle && !named(wanted, currentName) && !c.replicaSets.taken(d.Namespace, currentName) {
 		wanted = append(wanted, summary.ReplicaSet(d, projection.TemplateHash(&d.Spec.Template), nil, nil, nil))
 	}
 	revisions := summary.Revisions(currentName, wanted)
 	for _, rs := range wanted {
 		revisions[rs.Name].Annotate(rs)
-		if err := c.writeReplicaSet(ctx, rs, existing[rs.Name]); err != nil {
+		if err := c.replicaSets.write(ctx, rs, existing[rs.Name]); err != nil {
 			return "", err
 		}
 	}
 	if d.DeletionTimestamp == nil {
 		for _, rs := range summary.Prune(d, currentName, wanted) {
-			if err := c.deleteReplicaSet(ctx, rs); err != nil {
+			if err := c.replicaSets.delete(ctx, rs); err != nil {
 				return "", err
 			}
 		}
@@ -79,18 +77,12 @@ func named(list []*appsv1.ReplicaSet, name string) bool {
 	return slices.ContainsFunc(list, func(rs *appsv1.ReplicaSet) bool { return rs.Name == name })
 }
 
-// taken reports whether there is a ReplicaSet of the name.
-func (c *Controller) taken(namespace, name string) bool {
-	_, exists, err := c.mirrors.GetByKey(namespace + "/" + name)
-	return err == nil && exists
-}
-
 // addReplicaSets makes the mirrors that are missing and leaves the others for when there is more to write: pods wait for their owners.
 func (c *Controller) addReplicaSets(ctx context.Context, d *appsv1.Deployment) error {
 	if kind, _ := projection.ForResource(deploymentResource); !kind.Lives(d) {
 		return nil // what it has left behind is not its own any more
 	}
-	existing := c.mirrorsOf(d)
+	existing := c.replicaSets.of(d)
 	for name := range c.replicaSetShares(d) {
 		if existing[name] == nil {
 			_, err := c.syncReplicaSets(ctx, d, false)
@@ -98,17 +90,6 @@ func (c *Controller) addReplicaSets(ctx context.Context, d *appsv1.Deployment) e
 		}
 	}
 	return nil
-}
-
-// mirrorsOf returns the mirrored ReplicaSets of a Deployment by name.
-func (c *Controller) mirrorsOf(d *appsv1.Deployment) map[string]*appsv1.ReplicaSet {
-	found, _ := c.mirrors.ByIndex(byController, string(d.UID)) // the index exists: New made it
-	out := make(map[string]*appsv1.ReplicaSet, len(found))
-	for _, obj := range found {
-		rs := obj.(*appsv1.ReplicaSet)
-		out[rs.Name] = rs
-	}
-	return out
 }
 
 func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary.ReplicaSetShare {
@@ -132,34 +113,4 @@ func (c *Controller) replicaSetShares(d *appsv1.Deployment) map[string][]summary
 func (c *Controller) leftBehind(cluster string, decided bool) bool {
 	found, err := c.clusters.Get(cluster)
 	return err != nil || found.Annotations[v1alpha1.AnnotationRemove] != "" && found.DeletionTimestamp != nil || !decided && silent(found)
-}
-
-func (c *Controller) writeReplicaSet(ctx context.Context, want, have *appsv1.ReplicaSet) error {
-	replicaSets := c.Client.AppsV1().ReplicaSets(want.Namespace)
-	var written *appsv1.ReplicaSet
-	var err error
-	switch {
-	case have == nil:
-		written, err = replicaSets.Create(ctx, want, metav1.CreateOptions{FieldManager: v1alpha1.FieldManager})
-	case equality.Semantic.DeepEqual(want, have):
-		return nil
-	default:
-		written, err = replicaSets.Update(ctx, want, metav1.UpdateOptions{FieldManager: v1alpha1.FieldManager})
-	}
-	if apierrors.IsNotFound(err) {
-		return nil // deleted meanwhile; its watch wakes us
-	}
-	if err != nil {
-		return err
-	}
-	c.mirrors.Mutation(written)
-	return nil
-}
-
-func (c *Controller) deleteReplicaSet(ctx context.Context, rs *appsv1.ReplicaSet) error {
-	err := c.Client.AppsV1().ReplicaSets(rs.Namespace).Delete(ctx, rs.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(rs.UID))})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
 }
