@@ -20,6 +20,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/custom/described"
+	"github.com/manifold-dev/manifold/pkg/custom/gateways"
 	"github.com/manifold-dev/manifold/pkg/custom/shown"
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
@@ -103,6 +104,7 @@ type Controller struct {
 	loops     *copies.Loops
 	described *described.Kinds
 	watched   *watched.Kinds
+	gateways  gateways.Addresses
 	descriptions
 	// followers are told of objects of the logical cluster.
 	followers shown.Followers
@@ -130,6 +132,7 @@ func New(o Options) (*Controller, error) {
 		Queues: o.Queues, EnsureNamespace: o.Syncers.EnsureNamespace, Lacks: o.Syncers.CustomLacks, Holds: o.Holds, Leaving: o.Leaving,
 		Behind: o.Syncers.Behind, Clock: o.Clock,
 	})
+	c.gateways = gateways.Addresses{Gateways: c.loops.Gateways, Behind: o.Syncers.Behind}
 	c.watched = watched.New(watched.Options{Metadata: o.Metadata, Indexers: o.Indexers, Loops: c.loops, Changed: c.changed, Again: c.queue.Add})
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
@@ -203,6 +206,9 @@ func (c *Controller) Changed(key copies.Key, urgent bool) {
 	_, o, _ := c.watched.Get(key)
 	c.queue.AddFor(copies.Turn(o), key, after)
 }
+
+// LookAtGateways looks again at the Gateways of a cluster, since what runs behind them has changed.
+func (c *Controller) LookAtGateways(cluster string) { c.loops.LookAtGateways(cluster) }
 
 // Loops are what keeps clusters in step. It implements clusters.Runner.
 func (c *Controller) Loops() *copies.Loops { return c.loops }

@@ -36,7 +36,7 @@ func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, 
 		Clusters: decision.Clusters(), Reports: now.Reports, CountsStatus: !k.Statuses[versionOf(k, now)], Now: metav1.NewTime(c.Clock.Now()),
 	}
 	if key.Resource == copies.GatewayResource {
-		from.Withdrawals = c.withdrawals(k, key, o, now)
+		from.Withdrawals = c.withdrawAddresses(k, key, o, now)
 		defer c.Syncers.AddressesChanged()
 	}
 	if projection.Lives(o) && len(decision) > 0 && !now.Unknown(decision) {
@@ -50,6 +50,19 @@ func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, 
 	}
 	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{Annotations: map[string]string{v1alpha1.AnnotationStatus: text}, Anyhow: true})
 	return err
+}
+
+// withdrawAddresses says which clusters are to have the addresses of a Gateway out of its status, and tells users of it.
+func (c *Controller) withdrawAddresses(k copies.Kind, key copies.Key, o *metav1.PartialObjectMetadata, told copies.Gathered) map[string]summary.Withdrawal {
+	now := c.Clock.Now()
+	out := c.gateways.Withdraw(key, o, told, now)
+	if !out.Again.IsZero() {
+		c.queue.AddAfter(key, out.Again.Sub(now))
+	}
+	for _, news := range out.News {
+		c.tell(k, o, aboutAddresses+news.Cluster, placement.Event{Type: corev1.EventTypeNormal, Reason: news.Reason, Message: news.Message})
+	}
+	return out.Withdrawals
 }
 
 // versionOf is the version in which the statuses of an object are read: the one that the clusters give them in, if the logical cluster serves
