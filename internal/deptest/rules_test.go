@@ -198,7 +198,7 @@ var rules = map[string]Rule{
 	"what decides and what makes statuses share by what lies below them": {
 		From:   []string{"pkg/custom/...", "pkg/placement/controller", "pkg/records", "pkg/summary/controller", "pkg/syncer/..."},
 		Forbid: []string{"pkg/custom/...", "pkg/placement/controller", "pkg/summary/controller"},
-		Allow:  []string{"pkg/custom/described", "pkg/custom/gateways", "pkg/custom/shown", "pkg/custom/watched"}, // which control nothing
+		Allow:  []string{"pkg/custom/described", "pkg/custom/gateways", "pkg/custom/shown", "pkg/custom/stored", "pkg/custom/watched"}, // which control nothing
 		Why:    "a controller that imports another cannot be run or tested without it; what both need belongs to a package of its own, such as pkg/records",
 	},
 	"the server knows nothing of the commands": {

@@ -22,6 +22,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/custom/described"
 	"github.com/manifold-dev/manifold/pkg/custom/gateways"
 	"github.com/manifold-dev/manifold/pkg/custom/shown"
+	"github.com/manifold-dev/manifold/pkg/custom/stored"
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -102,6 +103,7 @@ type Controller struct {
 	synced    []cache.InformerSynced
 	told      records.Told
 	loops     *copies.Loops
+	stored    stored.Objects
 	described *described.Kinds
 	watched   *watched.Kinds
 	gateways  gateways.Addresses
@@ -119,6 +121,7 @@ func New(o Options) (*Controller, error) {
 	manifold := o.Manifold.Manifold().V1alpha1()
 	c := &Controller{
 		Options: o,
+		stored:  stored.Objects{Client: o.Client},
 		queue:   work.NewFairQueue[copies.Key](o.Queues.Of("custom"), firstRetry, lastRetry),
 	}
 	c.problems = described.Teller{Policies: manifold.ClusterPlacementPolicies().Lister(), Recorder: o.Recorder, Trouble: o.Trouble}

@@ -9,12 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/records"
-	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer/copies"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
@@ -87,7 +84,7 @@ func (c *Controller) decide(ctx context.Context, k copies.Kind, key copies.Key, 
 	result := decided.Result
 	c.follow(key, &result)
 	if written = !result.Decision.Equal(current) || len(result.Decision) > 0 && !records.Held(o); written {
-		if err := c.write(ctx, k, o, result.Decision); err != nil {
+		if err := c.stored.SetDecision(ctx, k, o, result.Decision); err != nil {
 			return false, err
 		}
 	}
@@ -109,39 +106,13 @@ func (c *Controller) withdraw(ctx context.Context, k copies.Kind, o *metav1.Part
 	if len(current) == 0 {
 		return false, nil
 	}
-	if err := c.write(ctx, k, o, nil); err != nil {
+	if err := c.stored.SetDecision(ctx, k, o, nil); err != nil {
 		return false, err
 	}
 	c.tell(k, o, aboutDecision, placement.Event{
 		Type: corev1.EventTypeNormal, Reason: ReasonWithdrawn, Message: "neither a pin nor a policy sends it to a cluster any more",
 	})
 	return true, nil
-}
-
-// write stores a decision on the object that it was made for. The breakdown keeps every cluster that has, or may come to have, a copy, so
-// that none is forgotten by a restart.
-func (c *Controller) write(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, decision placement.Decision) error {
-	breakdown := identity.CopiesOf(o)
-	if breakdown == nil {
-		breakdown = summary.CustomBreakdown{}
-	}
-	for _, d := range []placement.Decision{identity.DecisionOf(o), decision} {
-		for cluster := range d {
-			if _, known := breakdown[cluster]; !known {
-				breakdown[cluster] = summary.CustomCluster{}
-			}
-		}
-	}
-	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{
-		Annotations: map[string]string{v1alpha1.AnnotationPlacement: decision.String(), v1alpha1.AnnotationStatus: breakdown.String()},
-		Hold:        len(decision) > 0,
-	})
-	return err
-}
-
-// writes returns what writes to an object, in a version of its kind.
-func (c *Controller) writes(k copies.Kind, o *metav1.PartialObjectMetadata, version string) typed.Custom {
-	return typed.Custom{Dynamic: c.Client.Resource(k.Resource.WithVersion(version)).Namespace(o.Namespace), Whole: !k.Statuses[version]}
 }
 
 // What events are about: one about the same says that those before are over.

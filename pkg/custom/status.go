@@ -2,7 +2,6 @@ package custom
 
 import (
 	"context"
-	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,8 +47,7 @@ func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, 
 	if text == o.Annotations[v1alpha1.AnnotationStatus] {
 		return nil
 	}
-	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{Annotations: map[string]string{v1alpha1.AnnotationStatus: text}, Anyhow: true})
-	return err
+	return c.stored.SetBreakdown(ctx, k, o, text)
 }
 
 // withdrawAddresses says which clusters are to have the addresses of a Gateway out of its status, and tells users of it.
@@ -84,29 +82,11 @@ func (c *Controller) writeStatus(ctx context.Context, k copies.Kind, o *metav1.P
 	})
 }
 
-// storeStatus reads an object in a version, and stores the status that it is to have, nil for none, if that is another one.
+// storeStatus stores the status that an object is to have in a version, nil for none, and tells of one that is not taken.
 func (c *Controller) storeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, version string,
 	statusOf func(above *unstructured.Unstructured) map[string]any,
 ) error {
-	writes := c.writes(k, o, version)
-	above, err := writes.Dynamic.Get(ctx, o.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil || above.GetUID() != o.UID {
-		return err
-	}
-	before, _ := above.Object["status"].(map[string]any)
-	status := statusOf(above)
-	if len(before) == 0 && len(status) == 0 || reflect.DeepEqual(before, status) {
-		return nil
-	}
-	if status == nil {
-		delete(above.Object, "status")
-	} else {
-		above.Object["status"] = status
-	}
-	_, err = records.Status(ctx, writes, above)
+	err := c.stored.SetStatus(ctx, k, o, version, statusOf)
 	if apierrors.IsInvalid(err) {
 		c.tell(k, o, aboutStatus, placement.Event{Type: corev1.EventTypeWarning, Reason: ReasonStatusRefused,
 			Message: "the status that its clusters give is not valid here, so only annotation " + v1alpha1.AnnotationStatus + " has it: " + err.Error()})
@@ -119,8 +99,7 @@ func (c *Controller) storeStatus(ctx context.Context, k copies.Kind, o *metav1.P
 func (c *Controller) release(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata) error {
 	_, placed := o.Annotations[v1alpha1.AnnotationPlacement]
 	_, reported := o.Annotations[v1alpha1.AnnotationStatus]
-	held := records.Held(o)
-	if !placed && !reported && !held {
+	if !placed && !reported && !records.Held(o) {
 		return nil
 	}
 	if o.DeletionTimestamp == nil {
@@ -129,9 +108,5 @@ func (c *Controller) release(ctx context.Context, k copies.Kind, o *metav1.Parti
 			return err
 		}
 	}
-	// Clearing the status may have changed the version by which others' finalizers stay as they are: then the watch brings us back.
-	_, err := records.Write(ctx, c.writes(k, o, k.Versions[0]), o, records.Change{
-		Annotations: map[string]string{v1alpha1.AnnotationPlacement: "", v1alpha1.AnnotationStatus: ""}, Release: true, Anyhow: !held,
-	})
-	return err
+	return c.stored.Release(ctx, k, o)
 }
