@@ -266,9 +266,13 @@ func TestAnApplicationDeploymentFromItsFirstRevisionToItsEnd(t *testing.T) {
 	if got, want := s.West.Kubectl("get", "service", "example-app-v1", "-o", `jsonpath={.spec.selector}`), `{"app":"web","delivery.manifold.dev/variant":"v1"}`; got != want {
 		t.Errorf("the Service of revision 1 leads to %s, want %s", got, want)
 	}
-	if got := s.East.Kubectl("get", "gateway", "example-app-v1", "-o", "jsonpath={.spec.servers[0].tls.mode} {.spec.servers[0].hosts[0]}"); got != "MUTUAL ./v1.example.com" { // K17, K18
-		t.Errorf("the Gateway of revision 1 says %s", got)
-	}
+	s.East.Poll("the Gateway of revision 1 is there", func() error { // K17, K18
+		got := s.East.Try("get", "gateway", "example-app-v1", "-o", "jsonpath={.spec.servers[0].tls.mode} {.spec.servers[0].hosts[0]}")
+		if got.Stdout != "MUTUAL ./v1.example.com" {
+			return fmt.Errorf("it says %s", got)
+		}
+		return nil
+	})
 
 	before := versions(s, "v1")
 	apply(s, deployment(rules(50, 50)+"  appRevisions:"+first+second))

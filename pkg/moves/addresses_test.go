@@ -41,7 +41,7 @@ func TestTheLastReplicasStayAsLongAsAddressesLeadToThem(t *testing.T) {
 		},
 		"as long as some stay anyway, the others go": {
 			decision: whole("west", 3), members: map[string]Member{"east": at(serving(3), used), "west": but(serving(3), func(m *Member) { m.Available = 2 })},
-			want: Step{Share: share(0, 1), Held: true, Brief: true, Reason: "keeps 1 replica until others are available elsewhere"},
+			want: Step{Share: share(0, 1), Held: true, Brief: true, Reason: "keeps 1 replica until replacements are available elsewhere"},
 		},
 		"a cluster that keeps a share waits for nothing": {
 			decision: placement.Decision{"east": share(0, 1), "west": share(0, 2)}, members: map[string]Member{"east": at(serving(3), used), "west": serving(2)},
@@ -59,7 +59,7 @@ func TestTheLastReplicasStayAsLongAsAddressesLeadToThem(t *testing.T) {
 		},
 		"a cluster that is silent does not wait for its address": {
 			decision: whole("west", 3), members: map[string]Member{"east": at(but(serving(3), func(m *Member) { m.Silent = true }), used), "west": serving(3)},
-			want: Step{Share: share(0, 3), Held: true, Brief: true, Reason: "keeps 3 replicas until others are available elsewhere"},
+			want: Step{Share: share(0, 3), Held: true, Brief: true, Reason: "keeps 3 replicas until replacements are available elsewhere"},
 		},
 		"a cluster that is removed by force waits for nothing": {
 			decision: whole("west", 3),
@@ -85,7 +85,7 @@ func TestTheLastReplicasStayAsLongAsAddressesLeadToThem(t *testing.T) {
 		"ordinals before the last go": {
 			ordinals: true, decision: whole("west", 3),
 			members: map[string]Member{"east": at(but(running(0, 2), emptying), used), "west": running(2, 3)},
-			want:    Step{Share: share(0, 1), Held: true, Brief: true, Reason: "keeps ordinal 0 until others are available elsewhere"},
+			want:    Step{Share: share(0, 1), Held: true, Brief: true, Reason: "keeps ordinal 0 until replacements are available elsewhere"},
 		},
 		"the pods on each node": {
 			division: placement.Everywhere, decision: elsewhere, members: map[string]Member{"east": at(serving(2), used), "west": serving(2)},
