@@ -78,17 +78,11 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 		return nil, err
 	}
 	w, first, placed, err := read(object, builtIn, g.served(object), of)
-	if err != nil || !placed {
-		if err == nil && object.GroupVersionKind().GroupKind() == claims {
-			o.events, err = g.events(ctx, object)
-		}
-		if err == nil && isService(object) {
-			o.service, err = g.service(ctx, object)
-			if apierrors.IsForbidden(err) {
-				err = nil // where its pods are, they say themselves
-			}
-		}
+	if err != nil {
 		return o, err
+	}
+	if !placed {
+		return o, g.gatherUnplaced(ctx, o)
 	}
 	o.everywhere, o.custom, o.opaque = w.Division == placement.Everywhere, w.Custom, w.Opaque()
 	if w.Custom {
@@ -125,6 +119,22 @@ func (g gatherer) gather(ctx context.Context, object *unstructured.Unstructured)
 		o.fleet = o.standing.Fleet
 	}
 	return o, err
+}
+
+// gatherUnplaced reads what there is to say about an object that nothing is decided about.
+func (g gatherer) gatherUnplaced(ctx context.Context, o *observed) (err error) {
+	if o.object.GroupVersionKind().GroupKind() == claims {
+		if o.events, err = g.events(ctx, o.object); err != nil {
+			return err
+		}
+	}
+	if !isService(o.object) {
+		return nil
+	}
+	if o.service, err = g.service(ctx, o.object); apierrors.IsForbidden(err) {
+		return nil // where its pods are, they say themselves
+	}
+	return err
 }
 
 func (g gatherer) served(object *unstructured.Unstructured) []string {
