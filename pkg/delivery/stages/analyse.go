@@ -28,11 +28,7 @@ func analyse(r *Run) (delivery.Phase, string) {
 		r.Of.Metrics = map[string]delivery.MetricStatus{}
 	}
 	for _, metric := range r.Stage.Analysis.Metrics {
-		measure := r.measure
-		if metric.Job != nil {
-			measure = r.measureByJob
-		}
-		open = measure(metric, end) || open
+		open = measuring{r, metric, end}.takeIn() || open
 		if status := r.Of.Metrics[metric.Name]; status.Failures > metric.FailureLimit {
 			return delivery.Failed, fmt.Sprintf("metric %s was bad %d times, and may be %d times: %s", metric.Name, status.Failures, metric.FailureLimit, status.Message)
 		}
@@ -50,72 +46,87 @@ func analyse(r *Run) (delivery.Phase, string) {
 // lasts reports whether a metric is measured until the time of the stage is over.
 func lasts(metric delivery.Metric) bool { return metric.Job == nil || metric.Interval > 0 }
 
-// measure takes in what was measured of a metric, and reports whether there is more to come.
-func (r *Run) measure(metric delivery.Metric, end time.Time) bool {
-	status := r.Of.Metrics[metric.Name]
-	for _, m := range newer(r.Seen.Measured[r.Stage.ID], metric.Name, r.Of.Start, status.Last, r.Now) {
-		status = analysis.Take(status, metric, m)
+// measuring is what a stage measures of one metric until its time is over.
+type measuring struct {
+	*Run
+	metric delivery.Metric
+	end    time.Time
+}
+
+// takeIn takes in what is known of the metric, and reports whether there is more to come.
+func (m measuring) takeIn() bool {
+	if m.metric.Job != nil {
+		return m.byJob()
 	}
-	r.Of.Metrics[metric.Name] = status
+	return m.byMeasurements()
+}
+
+// byMeasurements takes in what was measured.
+func (m measuring) byMeasurements() bool {
+	status := m.Of.Metrics[m.metric.Name]
+	for _, found := range newer(m.Seen.Measured[m.Stage.ID], m.metric.Name, m.Of.Start, status.Last, m.Now) {
+		status = analysis.Take(status, m.metric, found)
+	}
+	m.Of.Metrics[m.metric.Name] = status
 	last := status.Last
 	if last.IsZero() {
-		last = r.Of.Start
+		last = m.Of.Start
 	}
 	// A metric of an interval longer than the analysis is measured at the end.
-	at := last.Add(max(metric.Interval, leastInterval))
-	if status.Last.IsZero() && at.After(end) {
-		at = end
+	at := last.Add(max(m.metric.Interval, leastInterval))
+	if status.Last.IsZero() && at.After(m.end) {
+		at = m.end
 	}
-	if at.After(end) {
+	if at.After(m.end) {
 		return false
 	}
-	r.Due.Measure = append(r.Due.Measure, Measure{Stage: r.Stage.ID, Metric: metric.Name, At: at})
-	if at.After(r.Now) {
-		r.Due.by(at)
+	m.Due.Measure = append(m.Due.Measure, Measure{Stage: m.Stage.ID, Metric: m.metric.Name, At: at})
+	if at.After(m.Now) {
+		m.Due.by(at)
 	}
 	return true
 }
 
-// measureByJob takes in how the Job has ended that measures, and reports whether it has not yet, or another one is to follow. Each measurement has a
+// byJob takes in how the Job has ended that measures, and reports whether it has not yet, or another one is to follow. Each measurement has a
 // Job of a name of its own, which follows from how many have been taken in: whoever asks again, after a restart too, asks for the same one until it
 // counts, and for another one from then on.
-func (r *Run) measureByJob(metric delivery.Metric, end time.Time) bool {
-	status := r.Of.Metrics[metric.Name]
-	name := delivery.MeasurementName(r.Stage.ID, r.Of.Attempt, metric.Name, status.Checks)
-	if outcome := r.outcome(metric, r.Seen.Scripts[name]); outcome.Phase.Ended() {
-		status.Checks, status.Last = status.Checks+1, r.Now
+func (m measuring) byJob() bool {
+	status := m.Of.Metrics[m.metric.Name]
+	name := delivery.MeasurementName(m.Stage.ID, m.Of.Attempt, m.metric.Name, status.Checks)
+	if outcome := m.outcome(m.Seen.Scripts[name]); outcome.Phase.Ended() {
+		status.Checks, status.Last = status.Checks+1, m.Now
 		if outcome.Phase != delivery.Succeeded {
 			status.Failures, status.Message = status.Failures+1, delivery.Said(outcome.Message)
 		}
-		r.Of.Metrics[metric.Name] = status
-		name = delivery.MeasurementName(r.Stage.ID, r.Of.Attempt, metric.Name, status.Checks)
+		m.Of.Metrics[m.metric.Name] = status
+		name = delivery.MeasurementName(m.Stage.ID, m.Of.Attempt, m.metric.Name, status.Checks)
 	}
-	at := r.Of.Start.Add(metric.Job.Delay)
+	at := m.Of.Start.Add(m.metric.Job.Delay)
 	if status.Checks > 0 {
-		at = status.Last.Add(max(metric.Interval, leastInterval))
-		if metric.Interval == 0 || at.After(end) {
+		at = status.Last.Add(max(m.metric.Interval, leastInterval))
+		if m.metric.Interval == 0 || at.After(m.end) {
 			return false
 		}
 	}
-	if r.Now.Before(at) {
-		r.Due.by(at)
+	if m.Now.Before(at) {
+		m.Due.by(at)
 		return true
 	}
-	r.Due.Scripts = append(r.Due.Scripts, Script{Stage: r.Stage.ID, Name: name, Metric: metric.Name})
+	m.Due.Scripts = append(m.Due.Scripts, Script{Stage: m.Stage.ID, Name: name, Metric: m.metric.Name})
 	return true
 }
 
 // outcome is how far the Job of a measurement is. One that its cluster does not end in time, or that no cluster runs, has failed.
-func (r *Run) outcome(metric delivery.Metric, of delivery.Outcome) delivery.Outcome {
-	if of.Phase.Ended() || of.Since.IsZero() || metric.Job.Timeout == 0 {
+func (m measuring) outcome(of delivery.Outcome) delivery.Outcome {
+	if of.Phase.Ended() || of.Since.IsZero() || m.metric.Job.Timeout == 0 {
 		return of
 	}
-	late := of.Since.Add(metric.Job.Timeout + jobGrace)
-	if r.Now.Before(late) {
-		r.Due.by(late)
+	late := of.Since.Add(m.metric.Job.Timeout + jobGrace)
+	if m.Now.Before(late) {
+		m.Due.by(late)
 		return of
 	}
-	return delivery.Outcome{Phase: delivery.Failed, Message: strings.TrimSuffix(fmt.Sprintf("the Job has not ended within %s: %s", metric.Job.Timeout, of.Message), ": ")}
+	return delivery.Outcome{Phase: delivery.Failed, Message: strings.TrimSuffix(fmt.Sprintf("the Job has not ended within %s: %s", m.metric.Job.Timeout, of.Message), ": ")}
 }
 
 // newer are the measurements of a metric that were made during the stage, after those that have been taken in, in their order.
