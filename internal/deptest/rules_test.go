@@ -70,7 +70,8 @@ var deliveryControllers = map[string][]string{
 	"pkg/delivery/controller/applications/sources": {},
 	"pkg/delivery/controller/drifts":               {},
 	"pkg/delivery/controller/objects":              {},
-	"pkg/delivery/controller/releases":             {"drifts", "objects", "releases/trials"},
+	"pkg/delivery/controller/releases":             {"drifts", "objects", "releases/routes", "releases/trials"},
+	"pkg/delivery/controller/releases/routes":      {"objects"},
 	"pkg/delivery/controller/releases/trials":      {"objects"},
 }
 

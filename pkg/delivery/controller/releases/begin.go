@@ -19,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/routes"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/trials"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/engine"
@@ -326,7 +327,7 @@ func releaseOf(app *v1alpha1.Application, release *v1alpha1.Release, plan *v1alp
 		}
 	}
 	for i := range out.Stages {
-		if copy := out.Stages[i].Copy; copy != nil && routesBy(app.Spec.Traffic) {
+		if copy := out.Stages[i].Copy; copy != nil && routes.ByServices(app.Spec.Traffic) {
 			copy.Service = true // it is what weights are about
 		}
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/routes"
 	"github.com/manifold-dev/manifold/pkg/delivery/scripts"
 )
 
@@ -77,7 +78,7 @@ type Options struct {
 	// ClusterScoped knows what is in no namespace. It may be nil: applications cannot have any of it then.
 	ClusterScoped *objects.ClusterScoped
 	// Routes reads what requests are shared out by. It may be nil: stages that need it fail then.
-	Routes Routes
+	Routes routes.Reader
 	// Recorder writes events about releases and applications.
 	Recorder record.EventRecorder
 	// Measurer and Scripts may be nil: stages that need them fail then.
@@ -104,6 +105,7 @@ type Controller struct {
 	clusters listers.ClusterLister
 	store    *objects.Store
 	carrier  *objects.Carrier
+	router   *routes.Router
 	queue    workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	synced   []cache.InformerSynced
 	// asking has the places of workers that wait for those who are asked about metrics.
@@ -146,6 +148,7 @@ func New(o Options) (*Controller, error) {
 		queue:    work.NewQueue[cache.ObjectName](o.Queues.Of("releases"), firstRetry, lastRetry),
 		memories: map[types.UID]*memory{}, asking: work.NewPlaces(measuring, measuringOf),
 	}
+	c.router = &routes.Router{Store: c.store, Carrier: c.carrier, Reader: o.Routes}
 	return c, c.watch()
 }
 
@@ -235,4 +238,15 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	work.Run(ctx, c.queue, workers, c.sync)
 	return nil
+}
+
+// inNamespace has the applications of a namespace looked at whose requests are shared out.
+func (c *Controller) inNamespace(namespace string) {
+	found, err := c.applications.Applications(namespace).List(everything)
+	if err != nil {
+		return
+	}
+	for _, app := range found {
+		c.queue.AddAfter(cache.MetaObjectToName(app), settle)
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/routes"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -12,10 +13,9 @@ import (
 type memory struct {
 	objects objects.Memory
 	// made is what was made last of a variant set, and key what it was made of.
-	key  string
-	made wanted.Wanted
-	// unrouted says why what clusters are to hold otherwise was refused.
-	unrouted map[string]string
+	key      string
+	made     wanted.Wanted
+	unrouted routes.Refused
 	// unmade says why a route that is to be made is not, "" if it is. It was told.
 	unmade string
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/routes"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
@@ -40,7 +41,7 @@ type view struct {
 	set     delivery.Set
 	wanted  wanted.Wanted
 	present []observe.Present
-	sharing sharing
+	sharing routes.Sharing
 	// broken says why the set stands for nothing, and missing that something of it is not there yet.
 	broken  string
 	missing bool
@@ -65,7 +66,9 @@ func (c *Controller) look(
 	case err != nil:
 		v.broken = delivery.Said(err.Error())
 	default:
-		v.sharing, err = c.share(ctx, v, plan)
+		v.sharing, err = c.router.Share(ctx, routes.Application{
+			App: app, Owner: ownerOf(app), Set: set, Plan: plan, Wanted: v.wanted, Present: v.present, Failures: v.memory.objects.Failures(),
+		}, v.memory.unrouted)
 		return v, err
 	}
 	return v, nil
@@ -100,7 +103,7 @@ func (c *Controller) keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (s
 		}
 		slices.Sort(shares)
 	}
-	text, err := json.Marshal([]any{v.app.Generation, v.set, plan, newest, shares, sets.List(v.pruned), ingressOf(c.maker(v.app))})
+	text, err := json.Marshal([]any{v.app.Generation, v.set, plan, newest, shares, sets.List(v.pruned), routes.IngressOf(c.router.Maker(v.app))})
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +119,7 @@ func (c *Controller) describe(app *v1alpha1.Application, plan *v1alpha1.ReleaseP
 		Selected: app.Spec.Source.Selector != nil, Copies: read.Copies(app.Spec), Targets: c.revisions.targetsIn(app.Namespace),
 	}
 	if app.Spec.Traffic != nil {
-		out.Traffic, out.Routes = app.Spec.Traffic.Method, routesOf(c.maker(app))
+		out.Traffic, out.Routes = app.Spec.Traffic.Method, routes.Made(c.router.Maker(app))
 	}
 	if plan == nil || plan.Prune {
 		return out
@@ -143,7 +146,7 @@ func (c *Controller) seen(v view, edits map[string]int64) (map[string]delivery.C
 	}
 	var routing func(string) observe.Routing
 	if v.app.Spec.Traffic != nil {
-		routing = v.sharing.in
+		routing = v.sharing.In
 	}
 	out := observe.Clusters(observe.World{
 		Routing: routing, Set: v.set, Edits: edits, Wanted: v.wanted, Pinned: !unplaced(v.app), Present: v.present, Clusters: all, Failures: v.memory.objects.Failures(),

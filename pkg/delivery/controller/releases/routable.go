@@ -15,6 +15,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/routes"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
@@ -46,18 +47,18 @@ func (c *Controller) served(ctx context.Context, app *v1alpha1.Application, plan
 	if of == nil || !of.Makes() && !slices.ContainsFunc(plan.Stages, routesTraffic) {
 		return nil
 	}
-	needs, routes := traffic.Kinds[of.Method]
-	if !routes || needs == traffic.IngressKind {
+	needs, routed := traffic.Kinds[of.Method]
+	if !routed || needs == traffic.IngressKind {
 		return nil
 	}
 	kind := needs.GroupKind()
-	_, known, err := c.find(ctx, kind, app.Namespace, routeOf(app))
+	_, known, err := c.router.Find(ctx, kind, app.Namespace, routes.NameOf(app))
 	if err != nil {
-		return waitError{fmt.Sprintf("read %s %s/%s: %s", kind.Kind, app.Namespace, routeOf(app), err)}
+		return waitError{fmt.Sprintf("read %s %s/%s: %s", kind.Kind, app.Namespace, routes.NameOf(app), err)}
 	}
 	if !known {
 		c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
-		return waitError{unserved(kind)}
+		return waitError{routes.Unserved(kind)}
 	}
 	var lack []string
 	for _, place := range places {
@@ -86,9 +87,8 @@ func serves(kinds []string, kind schema.GroupKind) bool {
 
 // tellable refuses a release that shares out requests while what runs cannot be told from copies of it, before anything is changed.
 func (c *Controller) tellable(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, current delivery.Set) error {
-	routes := slices.ContainsFunc(plan.Stages, routesTraffic)
 	options := read.Copies(app.Spec)
-	if !routes || !options.Labelled {
+	if !slices.ContainsFunc(plan.Stages, routesTraffic) || !options.Labelled {
 		return nil
 	}
 	contents := c.revisions.contentsIn(app.Namespace)

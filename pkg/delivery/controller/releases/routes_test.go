@@ -8,7 +8,6 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -180,24 +179,6 @@ func TestARouteThatIsRefusedLaterIsToldByAnEvent(t *testing.T) {
 				t.Errorf("the route of somebody else has become %v", w.front)
 			}
 		})
-	}
-}
-
-// An HTTPRoute that would belong to no Gateway is not made, and one that happens to have its name is somebody else's.
-func TestNoRouteIsTakenForTheOneThatIsNotMade(t *testing.T) {
-	w := newWorld(t, both...)
-	w.fronted(everywhere, `[{"name":"web"}]`)
-	w.front.SetName("web")
-	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "app"}}
-	for want, of := range map[string]v1alpha1.Traffic{
-		"spec.traffic.gateways: Required value": {Method: v1alpha1.TrafficHTTPRoute, Host: "web.example.com"},
-		"was made by somebody else":             {Method: v1alpha1.TrafficHTTPRoute, Host: "web.example.com", Gateways: []v1alpha1.GatewayReference{{Name: "edge"}}},
-	} {
-		app.Spec.Traffic = &of
-		s := sharer{Controller: w.Controller, view: view{app: app, memory: &memory{}}}
-		if err := s.findRoute(t.Context(), &of); err != nil || s.route != nil || !strings.Contains(s.out.everywhere, want) {
-			t.Errorf("found %v, %q, %v; want %s", s.route, s.out.everywhere, err, want)
-		}
 	}
 }
 

@@ -155,7 +155,11 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 	if err != nil || v.missing || v.broken != "" || release.Status.Plan == nil {
 		return err
 	}
-	if err := c.route(ctx, v); err != nil {
+	refused, err := c.router.Write(ctx, accountOf(app), v.sharing, &v.memory.unrouted)
+	if refused {
+		c.queue.Add(cache.MetaObjectToName(app))
+	}
+	if err != nil {
 		return fmt.Errorf("bring about Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
 	before := v.memory.objects.Failures()

@@ -2,7 +2,6 @@ package releases
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -464,16 +462,4 @@ func TestWhatOthersHaveSetInARouteStays(t *testing.T) {
 		theirsStay("afterwards")
 		w.settled()
 	})
-}
-
-func TestSubsetsAreCalledAsPodsAreLabelled(t *testing.T) {
-	spec := v1alpha1.ApplicationSpec{VariantLabel: v1alpha1.VariantLabel{Key: "pipecd.dev/variant", PrimaryValue: "stable", CanaryValue: "next"}}
-	s := sharer{options: read.Copies(spec)}
-	want := map[string]string{"primary": "stable", "canary": "next", "baseline": "baseline"}
-	if got := s.backends(&v1alpha1.Traffic{Subsets: true}, "web", nil).Subsets; !maps.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if got := s.backends(&v1alpha1.Traffic{}, "web", nil).Subsets; got != nil {
-		t.Errorf("of Services there are none, and not %v", got)
-	}
 }

@@ -1,4 +1,4 @@
-package releases
+package routes
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,26 +11,26 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
-// maker makes what sends requests to an application.
-func (c *Controller) maker(app *v1alpha1.Application) traffic.Maker {
+// Maker makes what sends requests to an application.
+func (r *Router) Maker(app *v1alpha1.Application) traffic.Maker {
 	out := traffic.Maker{Namespace: app.Namespace, Name: app.Name, Traffic: app.Spec.Traffic}
 	if of := app.Spec.Traffic; of != nil && of.NginxCanary && !of.Makes() {
-		out.Ingress, _ = c.ingress(app.Namespace, of.Name) // what cannot be read is as good as not there
+		out.Ingress, _ = r.ingress(app.Namespace, of.Name) // what cannot be read is as good as not there
 	}
 	_, out.Subset = read.Copies(app.Spec).Selecting(delivery.Primary)
 	return out
 }
 
-// ingressOf is what something is made of the Ingress that an application names.
-func ingressOf(m traffic.Maker) any {
+// IngressOf is what something is made of the Ingress that an application names.
+func IngressOf(m traffic.Maker) any {
 	if m.Ingress == nil {
 		return nil
 	}
 	return m.Ingress.Object["spec"]
 }
 
-// routesOf makes the objects that send requests to an application, nil if none are ever made.
-func routesOf(m traffic.Maker) func(delivery.Set, wanted.Front) ([]wanted.Route, error) {
+// Made makes the objects that send requests to an application, nil if none are ever made.
+func Made(m traffic.Maker) func(delivery.Set, wanted.Front) ([]wanted.Route, error) {
 	if !m.Makes() {
 		return nil
 	}
@@ -45,8 +45,8 @@ func routesOf(m traffic.Maker) func(delivery.Set, wanted.Front) ([]wanted.Route,
 }
 
 // ingress is an Ingress of a namespace, nil if it is not there.
-func (c *Controller) ingress(namespace, name string) (*unstructured.Unstructured, error) {
-	found, _ := c.store.Get(namespace, wanted.Key{Group: traffic.IngressKind.Group, Kind: traffic.IngressKind.Kind, Name: name})
+func (r *Router) ingress(namespace, name string) (*unstructured.Unstructured, error) {
+	found, _ := r.Store.Get(namespace, wanted.Key{Group: traffic.IngressKind.Group, Kind: traffic.IngressKind.Kind, Name: name})
 	if found == nil {
 		return nil, nil
 	}

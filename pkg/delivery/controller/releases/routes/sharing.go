@@ -1,9 +1,8 @@
-package releases
+package routes
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,14 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
-	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
@@ -30,16 +26,10 @@ import (
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
-// Routes reads the HTTPRoutes and VirtualServices of the logical cluster, see objects.Routes.
-type Routes interface {
-	Watch(ctx context.Context, changed func(namespace string))
-	Get(ctx context.Context, kind schema.GroupKind, namespace, name string) (route *unstructured.Unstructured, known bool, err error)
-}
-
 var serviceKind = corev1.SchemeGroupVersion.WithKind("Service")
 
-// sharing is how the requests to an application are shared out in clusters.
-type sharing struct {
+// Sharing is how the requests to an application are shared out in clusters.
+type Sharing struct {
 	// objects do that, each with what clusters are to hold of it otherwise than it says.
 	objects []routed
 	// everywhere is what keeps all clusters from sharing out requests, and problems what keeps some.
@@ -56,32 +46,25 @@ type routed struct {
 	want    projection.Routes
 }
 
-// routesBy reports whether an application's requests are shared out over Services, each variant with one of its own.
-func routesBy(of *v1alpha1.Traffic) bool {
-	if of == nil {
-		return false
+// Share says how the requests to an application are to be shared out.
+func (r *Router) Share(ctx context.Context, app Application, refused Refused) (Sharing, error) {
+	s := sharer{
+		Application: app, router: r, out: Sharing{problems: map[string]string{}, stuck: map[string]bool{}, waits: map[string]string{}},
+		services: map[string]projection.Routes{}, busy: lingering(app.Present),
 	}
-	_, is := traffic.Kinds[of.Method]
-	return is && !of.Subsets
-}
-
-// share says how the requests to an application are to be shared out.
-func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePlan) (sharing, error) {
-	s := sharer{view: v, Controller: c, out: sharing{problems: map[string]string{}, stuck: map[string]bool{}, waits: map[string]string{}}, services: map[string]projection.Routes{}, busy: lingering(v.present)}
-	for _, p := range v.present {
+	for _, p := range s.Present {
 		// What is there is taken away where it is no longer wanted.
 		if p.Kind == serviceKind.Kind && p.Group == "" && p.Object.GetAnnotations()[v1alpha1.AnnotationRoutes] != "" {
 			s.services[p.Name] = projection.Routes{}
 		}
 	}
-	of := v.app.Spec.Traffic
-	if of != nil {
+	if of := s.App.Spec.Traffic; of != nil {
 		if err := s.findRoute(ctx, of); err != nil {
 			return s.out, err
 		}
-		s.options, s.suffixes = read.Copies(v.app.Spec), suffixesOf(v.set, plan)
+		s.options, s.suffixes = read.Copies(s.App.Spec), suffixesOf(s.Set, s.Plan)
 		s.findBeside(of)
-		for _, cluster := range v.set.Clusters() {
+		for _, cluster := range s.Set.Clusters() {
 			s.cluster(of, cluster)
 		}
 		s.elsewhere(of)
@@ -98,7 +81,7 @@ func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePl
 		s.out.objects = append(s.out.objects, routed{traffic.IngressKind, s.beside, s.parts})
 	}
 	for _, object := range s.out.objects {
-		if why := v.memory.unrouted[refusedRoute(object)]; why != "" {
+		if why := refused.why[refusedAs(object)]; why != "" {
 			s.out.everywhere = why
 		}
 	}
@@ -107,9 +90,9 @@ func (c *Controller) share(ctx context.Context, v view, plan *v1alpha1.ReleasePl
 
 // sharer gathers what clusters are to hold of the objects that share out requests.
 type sharer struct {
-	*Controller
-	view
-	out      sharing
+	Application
+	router   *Router
+	out      Sharing
 	options  copies.Options
 	suffixes map[string]string
 	services map[string]projection.Routes
@@ -126,7 +109,7 @@ type sharer struct {
 
 // service is a Service of the application's namespace, nil if it is not there.
 func (s *sharer) service(name string) *corev1.Service {
-	found, _ := s.store.Get(s.app.Namespace, wanted.Key{Kind: serviceKind.Kind, Name: name})
+	found, _ := s.router.Store.Get(s.App.Namespace, wanted.Key{Kind: serviceKind.Kind, Name: name})
 	service, _ := found.(*corev1.Service)
 	return service
 }
@@ -139,13 +122,13 @@ func (s *sharer) cluster(of *v1alpha1.Traffic, cluster string) {
 		s.stay(cluster, why)
 		return
 	}
-	shares := s.set.Shares(cluster)
+	shares := s.Set.Shares(cluster)
 	if leaving(shares) {
 		s.asIs(cluster, front.GetName())
 		return
 	}
-	part, runs := s.set.Part(delivery.Primary, cluster)
-	if runs && !s.wanted.Labelled[cluster] {
+	part, runs := s.Set.Part(delivery.Primary, cluster)
+	if runs && !s.Wanted.Labelled[cluster] {
 		label, value := s.options.Selecting(delivery.Primary)
 		s.stay(cluster, fmt.Sprintf("spec.traffic: the pods of %s, which runs there, have no label %s=%s that tells them from those of copies: "+
 			"release it with strategy QuickSync first", part.Revision.Name, label, value))
@@ -185,12 +168,12 @@ func (s *sharer) asIs(cluster, front string) {
 
 // front is the Service in front of the application in a cluster, or why there is none.
 func (s *sharer) front(cluster string) (service *corev1.Service, why string) {
-	front := s.wanted.Fronts[cluster]
+	front := s.Wanted.Fronts[cluster]
 	if front.Problem != "" || front.Name == "" {
 		return nil, "spec." + front.Problem
 	}
 	if service = s.service(front.Name); service == nil {
-		return nil, fmt.Sprintf("spec.service.name: there is no Service %q in namespace %q yet", front.Name, s.app.Namespace)
+		return nil, fmt.Sprintf("spec.service.name: there is no Service %q in namespace %q yet", front.Name, s.App.Namespace)
 	}
 	return service, ""
 }
@@ -285,9 +268,9 @@ func lingering(present []observe.Present) map[string]bool {
 	return out
 }
 
-// in says how a cluster shares out requests: it does as is wanted once it reports of every object that it holds it so. Where there is nothing that does it,
+// In says how a cluster shares out requests: it does as is wanted once it reports of every object that it holds it so. Where there is nothing that does it,
 // nothing has to be waited for.
-func (s sharing) in(cluster string) observe.Routing {
+func (s Sharing) In(cluster string) observe.Routing {
 	out := observe.Routing{InForce: !s.stuck[cluster], Problem: cmp.Or(s.everywhere, s.problems[cluster]), Waits: s.waits[cluster]}
 	for _, object := range s.objects {
 		want := object.want[cluster].Mark()
@@ -323,40 +306,4 @@ func (r routed) refusedBy(cluster string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %s: %s", r.kind.Kind, r.present.GetName(), all[cluster].Problem)
-}
-
-// route writes what clusters are to hold otherwise, where it is not so already. What was refused is remembered.
-func (c *Controller) route(ctx context.Context, v view) error {
-	for _, object := range v.sharing.objects {
-		text, key := object.want.String(), refusedRoute(object)
-		if object.present.GetAnnotations()[v1alpha1.AnnotationRoutes] == text || v.memory.unrouted[key] != "" {
-			continue
-		}
-		err := c.carrier.Route(ctx, accountOf(v.app), object.kind, object.present, text)
-		if refusal := new(objects.RefusedError); errors.As(err, &refusal) {
-			v.memory.unrouted = map[string]string{key: delivery.Said("share out requests: " + err.Error())}
-			c.queue.Add(cache.MetaObjectToName(v.app))
-			continue
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// refusedRoute tells what was refused from what is tried anew.
-func refusedRoute(object routed) string {
-	return object.kind.Kind + "/" + object.present.GetName() + "/" + object.present.GetResourceVersion() + "/" + object.want.String()
-}
-
-// inNamespace has the applications of a namespace looked at whose requests are shared out.
-func (c *Controller) inNamespace(namespace string) {
-	found, err := c.applications.Applications(namespace).List(labels.Everything())
-	if err != nil {
-		return
-	}
-	for _, app := range found {
-		c.queue.AddAfter(cache.MetaObjectToName(app), settle)
-	}
 }

@@ -1,4 +1,4 @@
-package releases
+package routes
 
 import (
 	"cmp"
@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
@@ -33,55 +30,34 @@ func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 		return nil
 	}
 	kind := served.GroupKind()
-	name, path := routeOf(s.app), "spec.traffic.name"
+	name, path := NameOf(s.App), "spec.traffic.name"
 	if of.Makes() {
 		path = "spec.traffic.host"
 	}
 	key := wanted.Key{Group: kind.Group, Kind: kind.Kind, Name: name}
-	if why := cmp.Or(s.wanted.Unrouted, s.memory.objects.Failures()[key]); why != "" {
+	if why := cmp.Or(s.Wanted.Unrouted, s.Failures[key]); why != "" {
 		s.out.everywhere = why
 		return nil
 	}
-	route, known, err := s.find(ctx, kind, s.app.Namespace, name)
+	route, known, err := s.router.Find(ctx, kind, s.App.Namespace, name)
 	switch {
-	case errors.Is(err, errNoRoutes):
+	case errors.Is(err, errNoReader):
 		s.out.everywhere = err.Error()
 	case err != nil:
-		return fmt.Errorf("read %s %s/%s: %w", kind.Kind, s.app.Namespace, name, err)
+		return fmt.Errorf("read %s %s/%s: %w", kind.Kind, s.App.Namespace, name, err)
 	case !known:
-		s.out.everywhere = unserved(kind)
+		s.out.everywhere = Unserved(kind)
 	case route == nil && of.Makes():
 		s.unmade = fmt.Sprintf("there is no %s %q yet", kind.Kind, name)
 	case route == nil:
-		s.out.everywhere = fmt.Sprintf("%s: there is no %s %q in namespace %q", path, kind.Kind, name, s.app.Namespace)
-	case of.Makes() && !objects.Owned(route, ownerOf(s.app)):
+		s.out.everywhere = fmt.Sprintf("%s: there is no %s %q in namespace %q", path, kind.Kind, name, s.App.Namespace)
+	case of.Makes() && !objects.Owned(route, s.Owner):
 		s.out.everywhere = fmt.Sprintf("%s: %s %q of namespace %q was made by somebody else, and stays as it is: set spec.traffic.name to share out requests by it, or delete it",
-			path, kind.Kind, name, s.app.Namespace)
+			path, kind.Kind, name, s.App.Namespace)
 	default:
 		s.route, s.weights = route, projection.Routes{}
 	}
 	return nil
-}
-
-// routeOf is the name of what shares out requests: the one that the application names, or that of what is made for it.
-func routeOf(app *v1alpha1.Application) string { return cmp.Or(app.Spec.Traffic.Name, app.Name) }
-
-func unserved(kind schema.GroupKind) string {
-	return fmt.Sprintf("spec.traffic.method: the logical cluster has no kind %s: install its definition first", kind)
-}
-
-var errNoRoutes = errors.New("nothing in this server reads routes")
-
-// find reads a route, nil if it is not there. Known is false where the logical cluster has no such kind.
-func (c *Controller) find(ctx context.Context, kind schema.GroupKind, namespace, name string) (route *unstructured.Unstructured, known bool, err error) {
-	if kind == traffic.IngressKind.GroupKind() {
-		route, err := c.ingress(namespace, name)
-		return route, true, err
-	}
-	if c.Routes == nil {
-		return nil, false, errNoRoutes
-	}
-	return c.Routes.Get(ctx, kind, namespace, name)
 }
 
 // findBeside finds the Ingress by which nginx gives a canary its share.
@@ -89,14 +65,14 @@ func (s *sharer) findBeside(of *v1alpha1.Traffic) {
 	if !of.NginxCanary {
 		return
 	}
-	for _, object := range s.wanted.Objects {
+	for _, object := range s.Wanted.Objects {
 		if object.Variant != delivery.Canary || object.Group != traffic.IngressKind.Group || object.Kind != traffic.IngressKind.Kind {
 			continue
 		}
-		found, _ := s.store.Get(s.app.Namespace, object.Key)
-		if why := s.memory.objects.Failures()[object.Key]; why != "" {
+		found, _ := s.router.Store.Get(s.App.Namespace, object.Key)
+		if why := s.Failures[object.Key]; why != "" {
 			s.out.everywhere = cmp.Or(s.out.everywhere, why)
-		} else if found != nil && objects.Owned(found, ownerOf(s.app)) {
+		} else if found != nil && objects.Owned(found, s.Owner) {
 			s.beside, s.parts = found, projection.Routes{}
 		}
 	}
@@ -147,11 +123,11 @@ func (s *sharer) elsewhere(of *v1alpha1.Traffic) {
 		return
 	}
 	front := ""
-	for _, cluster := range slices.Sorted(maps.Keys(s.wanted.Fronts)) {
-		front = cmp.Or(front, s.wanted.Fronts[cluster].Name)
+	for _, cluster := range slices.Sorted(maps.Keys(s.Wanted.Fronts)) {
+		front = cmp.Or(front, s.Wanted.Fronts[cluster].Name)
 	}
 	for cluster, fields := range projection.RoutesOf(s.route) {
-		if slices.Contains(s.set.Clusters(), cluster) {
+		if slices.Contains(s.Set.Clusters(), cluster) {
 			continue
 		}
 		if others := traffic.Others(s.route, s.backends(of, front, nil), fields); len(others) > 0 {
