@@ -111,7 +111,7 @@ func (c *Controller) start(
 		return nil
 	}
 	value.Current, value.Stable = current, stable
-	if value.Leaves, err = c.leaves(s.app, release, current); err != nil {
+	if value.Leaves, err = c.clusters.leaves(s.app, release, current); err != nil {
 		return err
 	}
 	result, err := c.firstStep(ctx, s.app, value, release, plan)

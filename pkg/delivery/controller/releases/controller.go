@@ -5,13 +5,11 @@ package releases
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -24,7 +22,6 @@ import (
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	deliverylisters "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
-	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
@@ -102,7 +99,7 @@ type Controller struct {
 	releases     cache.Indexer
 	// written are the releases with our own writes that the watch has not shown yet: an older one must not be carried out.
 	written  cache.MutationCache
-	clusters listers.ClusterLister
+	clusters clusters
 	store    *objects.Store
 	carrier  *objects.Carrier
 	router   *routes.Router
@@ -111,9 +108,7 @@ type Controller struct {
 	// asking has the places of workers that wait for those who are asked about metrics.
 	asking *work.Places
 
-	mu sync.Mutex
-	// memories are what is remembered of applications, by their UID.
-	memories map[types.UID]*memory
+	memories memories
 }
 
 // byApplication indexes releases by their application.
@@ -141,12 +136,12 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		Options: o, applications: ours.Applications().Lister(), revisions: revisions{ours.ApplicationRevisions().Lister(), o.Contents, o.Client},
-		releases: releases.GetIndexer(), clusters: theirs.Clusters().Lister(), store: store,
+		releases: releases.GetIndexer(), clusters: clusters{theirs.Clusters().Lister(), o.Grace}, store: store,
 		written: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), releases.GetStore(),
 			cache.MutationCacheOptions{TTL: remember, MaxCacheSize: remembered}),
-		carrier:  &objects.Carrier{Writer: objects.NewWriter(store, o.Objects, o.Mapper), Policies: theirs.PlacementPolicies().Lister(), Manifold: o.Client},
-		queue:    work.NewQueue[cache.ObjectName](o.Queues.Of("releases"), firstRetry, lastRetry),
-		memories: map[types.UID]*memory{}, asking: work.NewPlaces(measuring, measuringOf),
+		carrier: &objects.Carrier{Writer: objects.NewWriter(store, o.Objects, o.Mapper), Policies: theirs.PlacementPolicies().Lister(), Manifold: o.Client},
+		queue:   work.NewQueue[cache.ObjectName](o.Queues.Of("releases"), firstRetry, lastRetry),
+		asking:  work.NewPlaces(measuring, measuringOf),
 	}
 	c.router = &routes.Router{Store: c.store, Carrier: c.carrier, Reader: o.Routes}
 	return c, c.watch()

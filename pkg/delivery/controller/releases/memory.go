@@ -1,7 +1,11 @@
 package releases
 
 import (
+	"maps"
+	"sync"
+
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
@@ -20,31 +24,32 @@ type memory struct {
 	unmade string
 }
 
-// memoryOf returns what is remembered of an application.
-func (c *Controller) memoryOf(app *v1alpha1.Application) *memory {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.memories[app.UID] == nil {
-		c.memories[app.UID] = &memory{}
-	}
-	return c.memories[app.UID]
+// memories are what is remembered of applications, by their UID.
+type memories struct {
+	mu  sync.Mutex
+	all map[types.UID]*memory
 }
 
-// forget drops what is remembered of applications that are gone.
-func (c *Controller) forget() {
-	all, err := c.applications.List(everything)
-	if err != nil {
-		return
+// of returns what is remembered of an application.
+func (m *memories) of(app *v1alpha1.Application) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all = map[types.UID]*memory{}
 	}
-	there := map[types.UID]bool{}
-	for _, app := range all {
-		there[app.UID] = true
+	if m.all[app.UID] == nil {
+		m.all[app.UID] = &memory{}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for uid := range c.memories {
-		if !there[uid] {
-			delete(c.memories, uid)
-		}
+	return m.all[app.UID]
+}
+
+// keep drops what is remembered of all but some applications.
+func (m *memories) keep(there []*v1alpha1.Application) {
+	uids := sets.New[types.UID]()
+	for _, app := range there {
+		uids.Insert(app.UID)
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.all, func(uid types.UID, _ *memory) bool { return !uids.Has(uid) })
 }

@@ -8,16 +8,12 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
@@ -53,7 +49,7 @@ type view struct {
 func (c *Controller) look(
 	ctx context.Context, app *v1alpha1.Application, set delivery.Set, plan *v1alpha1.ReleasePlan, newest string, pruned sets.Set[string],
 ) (view, error) {
-	v := view{app: app, memory: c.memoryOf(app), set: set, pruned: pruned}
+	v := view{app: app, memory: c.memories.of(app), set: set, pruned: pruned}
 	var err error
 	if v.present, err = c.store.Of(cache.MetaObjectToName(app)); err != nil {
 		return v, err
@@ -150,24 +146,9 @@ func (c *Controller) seen(v view, edits map[string]int64) (map[string]delivery.C
 	}
 	out := observe.Clusters(observe.World{
 		Routing: routing, Set: v.set, Edits: edits, Wanted: v.wanted, Pinned: !unplaced(v.app), Present: v.present, Clusters: all, Failures: v.memory.objects.Failures(),
-		Silent: c.silentSince, Now: c.Clock.Now(), Broken: v.broken, Missing: v.missing,
+		Silent: c.clusters.silentSince, Now: c.Clock.Now(), Broken: v.broken, Missing: v.missing,
 	})
 	return out, nil
-}
-
-// silentSince is since when a cluster has not answered, zero if it does.
-func (c *Controller) silentSince(cluster *manifold.Cluster) time.Time {
-	ready := meta.FindStatusCondition(cluster.Status.Conditions, manifold.ClusterReady)
-	if ready == nil {
-		return cluster.CreationTimestamp.Time // it has never answered
-	}
-	if answering := meta.FindStatusCondition(cluster.Status.Conditions, manifold.ClusterAnswering); answering != nil && answering.Status == metav1.ConditionFalse {
-		return answering.LastTransitionTime.Time
-	}
-	if !health.Silent(ready) {
-		return time.Time{}
-	}
-	return ready.LastTransitionTime.Add(-c.Grace)
 }
 
 // firstSight is what is seen when a release begins. Where placement decides, its clusters are marked.
@@ -226,25 +207,7 @@ func (c *Controller) decided(ctx context.Context, app *v1alpha1.Application, rev
 		}
 		return nil, waitError{fmt.Sprintf("no cluster takes %s: see manifold explain", object.Key)}
 	}
-	return c.ready()
-}
-
-// ready are the clusters that answer. An application without workloads is released to them: what it has goes where others need it.
-func (c *Controller) ready() ([]string, error) {
-	all, err := c.clusters.List(everything)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, cluster := range all {
-		if meta.IsStatusConditionTrue(cluster.Status.Conditions, manifold.ClusterReady) {
-			out = append(out, cluster.Name)
-		}
-	}
-	if len(out) == 0 {
-		return nil, waitError{"no cluster is ready"}
-	}
-	return out, nil
+	return c.clusters.ready()
 }
 
 func accountOf(app *v1alpha1.Application) objects.Account {

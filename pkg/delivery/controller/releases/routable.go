@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
 
@@ -60,29 +60,16 @@ func (c *Controller) served(ctx context.Context, app *v1alpha1.Application, plan
 		c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
 		return waitError{routes.Unserved(kind)}
 	}
-	var lack []string
-	for _, place := range places {
-		cluster, err := c.clusters.Get(place.Cluster)
-		if err != nil || len(cluster.Status.Kinds) == 0 || serves(cluster.Status.Kinds, kind) {
-			continue // what is not known is told once it is tried
-		}
-		lack = append(lack, fmt.Sprintf("%q", place.Cluster))
-	}
+	lack := c.clusters.without(kind, places)
 	if len(lack) == 0 {
 		return nil
+	}
+	for i, cluster := range lack {
+		lack[i] = strconv.Quote(cluster)
 	}
 	c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
 	return waitError{fmt.Sprintf("spec.traffic.method: kind %s is not served by cluster %s: install its definition there, or take the cluster out of the targets",
 		kind, text.Line(strings.Join(lack, ", "), mostNames))}
-}
-
-// serves reports whether a kind is among those that a cluster serves, in any version.
-func serves(kinds []string, kind schema.GroupKind) bool {
-	return slices.ContainsFunc(kinds, func(served string) bool {
-		name, rest, _ := strings.Cut(served, ".")
-		_, group, _ := strings.Cut(rest, ".")
-		return name == kind.Kind && group == kind.Group
-	})
 }
 
 // tellable refuses a release that shares out requests while what runs cannot be told from copies of it, before anything is changed.

@@ -48,7 +48,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 		return out, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
 	value.Commit.Paths = c.revisions.changed(value.Stages, s.app, out.BeforeRevision, release.Spec.Revision)
-	if value.Leaves, err = c.leaves(s.app, release, status.Set); err != nil {
+	if value.Leaves, err = c.clusters.leaves(s.app, release, status.Set); err != nil {
 		return out, err
 	}
 	v, err := c.look(ctx, s.app, status.Set, out.Plan, release.Spec.Revision, prunedBy(release.Spec.Revision, &out, status.Set))

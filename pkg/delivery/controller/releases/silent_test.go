@@ -27,9 +27,8 @@ func TestSilentSince(t *testing.T) {
 		"one of an earlier server": {conditions: []metav1.Condition{condition(manifold.ClusterReady, metav1.ConditionUnknown, "Unreachable", heard.Add(40*time.Second))}, want: heard},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
 			cluster := &manifold.Cluster{Status: manifold.ClusterStatus{Conditions: test.conditions}}
-			if got := w.silentSince(cluster); !got.Equal(test.want) {
+			if got := (clusters{grace: 40 * time.Second}).silentSince(cluster); !got.Equal(test.want) {
 				t.Errorf("silent since %s, want %s", got, test.want)
 			}
 		})

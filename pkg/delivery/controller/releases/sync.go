@@ -33,7 +33,9 @@ type situation struct {
 func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	app, err := c.applications.Applications(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) {
-		c.forget()
+		if there, err := c.applications.List(everything); err == nil { // a cache always lists
+			c.memories.keep(there)
+		}
 		return nil
 	}
 	if err != nil || app.DeletionTimestamp != nil {
