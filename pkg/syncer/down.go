@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -22,12 +20,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
 )
-
-// reasonWaiting is the reason of the event about what a cluster waits for with an object.
-const reasonWaiting = "WaitingForCluster"
-
-// reasonNotBelieved is the reason of the event about endpoints that a cluster is not led to.
-const reasonNotBelieved = "EndpointNotBelieved"
 
 // look brings one object of the cluster in line and, whatever comes of it, has reported what was waited with until then.
 func (s *Syncer) look(ctx context.Context, key identity.Key) error {
@@ -125,7 +117,7 @@ func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p steps.Plan) er
 	}
 	s.forgetLost(l.Kind, l.Above, l.Live)
 	var err error
-	s.tellDoubts(l)
+	s.telling.doubts(l)
 	switch p.Task {
 	case steps.Nothing:
 		s.states.Unwait(l.Key)
@@ -135,7 +127,7 @@ func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p steps.Plan) er
 		return nil // the object must change before another try makes sense
 	case steps.Await:
 		next := states.State{UID: l.Above.GetUID(), Wait: states.Wait{Held: true, Reason: p.Why}}
-		s.tellWait(l, next.Wait)
+		s.telling.wait(l, next.Wait)
 		s.done(l.Key, l.Kind, next)
 		return nil // what happens there wakes us
 	case steps.Hold:
@@ -204,7 +196,7 @@ func (s *Syncer) project(ctx context.Context, l planning.Look, p steps.Plan) err
 	}
 	next := states.State{UID: l.Above.GetUID(), Generation: l.Above.GetGeneration(), Hash: projection.HashOf(p.Desired), Wait: p.Waits, Note: classes.Note(s.classes.Missing(l.Kind, l.Above))}
 	s.trust.Note(l.Kind, l.Above, p.Desired, l.Key, &next)
-	s.tellWait(l, p.Waits)
+	s.telling.wait(l, p.Waits)
 	s.classes.TellNote(l.Key, l.Above, next.Note)
 	s.done(l.Key, l.Kind, next)
 	if until := p.Waits.Until; !until.IsZero() {
@@ -218,37 +210,6 @@ func (s *Syncer) remove(ctx context.Context, l planning.Look, p steps.Plan) erro
 	return s.reservations.write(l.Key, moves.Gone, func() error {
 		return s.writer(l.Kind, l.Key.Namespace).Delete(ctx, l.Live, p.Removal)
 	})
-}
-
-// tellWait tells the user what this cluster waits for with an object, once.
-func (s *Syncer) tellWait(l planning.Look, waits states.Wait) {
-	if waits.Reason != "" && !waits.Brief && waits.Reason != s.states.Of(l.Key).Reason {
-		s.Recorder.Eventf(l.Above, corev1.EventTypeNormal, reasonWaiting, "cluster %q %s", s.cluster, waits.Reason)
-	}
-}
-
-// tellDoubts tells the user which endpoints of a Service this cluster is not led to although they are ready elsewhere, once.
-func (s *Syncer) tellDoubts(l planning.Look) {
-	slice, ok := l.Above.(*discoveryv1.EndpointSlice)
-	if l.Key.Resource != identity.EndpointSlices {
-		return
-	}
-	var service *corev1.Service
-	var refused []projection.Refusal
-	if ok && projection.MadeOfPods(slice) {
-		service, refused = s.Upstream.Demand.Refusals(slice, s.cluster)
-	}
-	text := ""
-	if len(refused) > 0 {
-		first := refused[0]
-		text = fmt.Sprintf("cluster %q is not led to %s, which cluster %q says a pod has: %s", s.cluster, first.Address, first.Cluster, first.Reason)
-		if len(refused) > 1 {
-			text += fmt.Sprintf("; and %d more endpoints", len(refused)-1)
-		}
-	}
-	if s.doubts.Tell(l.Key, text) {
-		s.Recorder.Event(service, corev1.EventTypeWarning, reasonNotBelieved, text)
-	}
 }
 
 // removeNamespace deletes a namespace of ours with what is left in it. One where somebody else runs something is let go instead, and is

@@ -39,7 +39,7 @@ func (s *Syncer) hold(l planning.Look, why string) error {
 		next.Hash = projection.HashOf(l.Live)
 		s.trust.Keep(l.Workload(), &next)
 	}
-	s.tellWait(l, next.Wait)
+	s.telling.wait(l, next.Wait)
 	s.done(l.Key, l.Kind, next)
 	return nil // the revision wakes us
 }

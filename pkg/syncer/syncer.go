@@ -116,7 +116,7 @@ type Syncer struct {
 	strangers *strangers.Finder
 	arrivals  arrivals.Arrivals
 	pace      *endpoints.Pace
-	doubts    endpoints.Doubts
+	telling   *telling
 	adoption  *adoption.Controllers
 
 	terms        terms.Terms
@@ -156,6 +156,7 @@ func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 		},
 	}
 	s.states = states.New(s.enqueue, func(key identity.Key) { s.pods.ForgetAwaited(key) })
+	s.telling = &telling{cluster: s.cluster, recorder: s.Recorder, states: s.states, demand: s.Upstream.Demand}
 	s.trust = &trust.Cluster{
 		Name: c.Name, LogicalCluster: o.Upstream.LogicalCluster, Below: b.Cluster, States: s.states, Wanted: o.Upstream.Demand.Wanted,
 	}

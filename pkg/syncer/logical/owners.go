@@ -57,23 +57,19 @@ func ControllerOf(pod metav1.Object) *metav1.OwnerReference {
 func (c *Cluster) Released(stored *corev1.Pod) (template *corev1.PodSpec, ok bool) {
 	ref := ControllerOf(stored)
 	if ref == nil {
-		return c.lastTemplate(stored), true
+		// What is being deleted without the pods that it has may have made it.
+		for _, w := range c.WorkloadsIn(stored.Namespace) {
+			if w.Kind.Resource != identity.Pods && projection.Orphans(w.Object) && mirror.Selects(w.Object, stored.Labels) {
+				return c.baseOf(stored, w, w), true
+			}
+		}
+		return nil, true
 	}
 	controller, decider, found := c.Controller(stored.Namespace, ref)
 	if !found || !projection.Orphans(controller.Object) && mirror.Selects(controller.Object, stored.Labels) {
 		return nil, false
 	}
 	return c.baseOf(stored, controller, decider), true
-}
-
-// lastTemplate returns the template of what is being deleted without the pods that it has, of which this is one.
-func (c *Cluster) lastTemplate(stored *corev1.Pod) *corev1.PodSpec {
-	for _, w := range c.WorkloadsIn(stored.Namespace) {
-		if w.Kind.Resource != identity.Pods && projection.Orphans(w.Object) && mirror.Selects(w.Object, stored.Labels) {
-			return c.baseOf(stored, w, w)
-		}
-	}
-	return nil
 }
 
 func (c *Cluster) baseOf(stored *corev1.Pod, controller, decider identity.Workload) *corev1.PodSpec {
