@@ -14,7 +14,7 @@ func ServiceAccount(s *Scenario, name, clusterRole string) string {
 	return ServiceAccountWith(s, name, "--clusterrole="+clusterRole)
 }
 
-// ServiceAccountWith is ServiceAccount with the role as "kubectl create rolebinding" takes it, such as "--role=NAME".
+// ServiceAccountWith is ServiceAccount with the role as "kubectl create rolebinding" takes it, such as "--role=NAME". The role lets it get pods.
 func ServiceAccountWith(s *Scenario, name, role string) string {
 	s.Helper()
 	s.Logical.Kubectl("create", "serviceaccount", name)

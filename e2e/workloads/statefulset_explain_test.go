@@ -81,7 +81,7 @@ func TestExplainShowsWhatTheServerSees(t *testing.T) {
 	})
 	expect.Says(t, viewer.CLI("explain", "statefulset/db"), "cannot be shown", `to stop in cluster "east"`)
 	expect.Refused(t, viewer.Try("get", "--raw", "/apis/apps/v1/namespaces/kube-system/statefulsets/db/fleet"), "forbidden", `"statefulsets/fleet"`)
-	s.Logical.Kubectl("create", "role", "sets-only", "--verb=get,list", "--resource=statefulsets.apps")
+	s.Logical.Kubectl("create", "role", "sets-only", "--verb=get,list", "--resource=statefulsets.apps,pods")
 	reader := s.Logical.As(framework.ServiceAccountWith(s, "reader", "--role=sets-only"))
 	expect.Refused(t, reader.Try("get", "--raw", "/apis/apps/v1/namespaces/"+s.Namespace+"/statefulsets/db/fleet"), "forbidden", `"statefulsets/fleet"`)
 	if got := reader.CLI("explain", "statefulset/db"); strings.Contains(got, "TOLD") || !strings.Contains(got, "HELD BACK") {
