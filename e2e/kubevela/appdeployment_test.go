@@ -314,6 +314,7 @@ func TestAnApplicationDeploymentFromItsFirstRevisionToItsEnd(t *testing.T) {
 	if err := west.PauseAll(); err != nil {
 		t.Fatal(err)
 	}
+	s.Logical.Kubectl("wait", "cluster/west", "--for=condition=Answering=False", "--timeout=1m") // until then it counts as it was
 	apply(s, deployment("  drainSeconds: 1\n  appRevisions:"+second))
 	await(&patient, "applicationdeployment/example-app", "what it waits for is told", is(oam.ConditionReady, metav1.ConditionFalse, `in cluster "west": the cluster does not answer`))
 	if got := runs(s, "east", "web-v1"); got != "3 of web:1" { // K26
