@@ -51,7 +51,7 @@ func TestRequestsAreSharedOutByTheWeightsOfARoute(t *testing.T) {
 	s.Logical.CLI("cluster", "join", "east", "--cluster-kubeconfig", s.Environment.Clusters["east"].Kubeconfig(),
 		"--allow-kind", "httproutes.gateway.networking.k8s.io")
 	// The gateway itself is the cluster's own, and takes routes from everywhere.
-	s.East.Apply(fmt.Sprintf(`
+	s.East.KubectlInput(fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
 metadata: {name: traefik}
@@ -67,7 +67,7 @@ metadata: {name: front, namespace: gateways}
 spec:
   gatewayClassName: traefik
   listeners: [{name: web, port: %d, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]
-`, gateway.Controller, gateway.Port))
+`, gateway.Controller, gateway.Port), "apply", "--namespace=gateways", "-f", "-")
 	front := startGateway(s, "east", true)
 	s.Logical.Apply(app("blue", "east", "blue"), app("green", "east", "green"))
 	expect.RolledOut(s, "blue", 2)
