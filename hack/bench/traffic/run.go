@@ -89,7 +89,7 @@ func (r *run) measure(ctx context.Context) (rows []Row, err error) {
 	}
 	defer func() { err = errors.Join(err, r.clean(ctx)) }()
 	for _, name := range []string{"web", "visitor"} {
-		if err := r.manifold(ctx, "", "kubectl", "rollout", "status", "deployment/"+name, "--timeout=2m"); err != nil {
+		if err := r.manifold(ctx, "", r.in("kubectl", "rollout", "status", "deployment/"+name, "--timeout=2m")...); err != nil {
 			return nil, err
 		}
 	}
