@@ -12,12 +12,13 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// autoscaled has the number of pods of the application be an autoscaler's, which has nothing to measure here.
+// autoscaled has the number of pods of the application be an autoscaler's, which leaves it to the test.
 const autoscaled = `
       - apiVersion: autoscaling/v2
         kind: HorizontalPodAutoscaler
         metadata: {name: web}
-        spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 1, maxReplicas: 10}
+        spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 1, maxReplicas: 10,
+          behavior: {scaleDown: {selectPolicy: Disabled}, scaleUp: {selectPolicy: Disabled}}}
 `
 
 // awaitEndpoints waits until so many pods get the requests to the application on a side.
