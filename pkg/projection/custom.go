@@ -2,6 +2,7 @@ package projection
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -92,7 +93,7 @@ func tooDeep(in Object) string {
 
 // Deeper reports whether a JSON value is nested deeper than so many levels.
 func Deeper(value any, levels int) bool {
-	inner := func(yield func(any) bool) {}
+	var inner iter.Seq[any]
 	switch value := value.(type) {
 	case map[string]any:
 		inner = maps.Values(value)

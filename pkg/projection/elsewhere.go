@@ -252,7 +252,6 @@ func inward(out *corev1.Service) {
 	spec.Type = corev1.ServiceTypeClusterIP
 	spec.ExternalIPs, spec.ExternalTrafficPolicy, spec.HealthCheckNodePort = nil, "", 0
 	spec.LoadBalancerClass, spec.LoadBalancerSourceRanges, spec.AllocateLoadBalancerNodePorts = nil, nil, nil
-	//lint:ignore SA1019 Users write it all the same.
 	spec.LoadBalancerIP = ""
 	for i := range spec.Ports {
 		spec.Ports[i].NodePort = 0

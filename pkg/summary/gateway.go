@@ -24,7 +24,8 @@ const (
 // join puts into the status of an object of the Gateway API what it has of each cluster, where that of other kinds has what is the same in all of them:
 // the addresses of a Gateway, and what the parents of a route say. Clusters that the Gateway leaves count until their addresses have been withdrawn.
 func join(out map[string]any, in *unstructured.Unstructured, all []said, from CustomInput) map[string]any {
-	field, joined := "", []any{}
+	var field string
+	var joined []any
 	switch kind := in.GetKind(); {
 	case in.GroupVersionKind().Group != gatewayGroup:
 		return out

@@ -177,7 +177,7 @@ func (c *Controller) template(of *appsv1.Deployment, revision int64) (map[string
 			return runtime.DefaultUnstructuredConverter.ToUnstructured(&set.Spec.Template)
 		}
 	}
-	return nil, fmt.Errorf("Deployment %s has no revision %d: kubectl rollout history deployment/%s -n %s", of.Name, revision, of.Name, of.Namespace)
+	return nil, fmt.Errorf("no revision %d of Deployment %s: kubectl rollout history deployment/%s -n %s", revision, of.Name, of.Name, of.Namespace)
 }
 
 // make returns the objects that a revision stands for with so many replicas in each cluster.
