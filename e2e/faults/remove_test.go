@@ -46,7 +46,7 @@ func TestARemovedClusterIsEmptiedWithoutAnOutage(t *testing.T) {
 
 	// What is pinned there alone cannot leave, and is not broken for that. The rest goes meanwhile.
 	expect.Refused(t, s.Logical.TryCLI("cluster", "remove", "north"),
-		`cluster "north" is not removed because not everything can move off it, and it is as it was`, s.Namespace+"/stuck", "--orphan", "--force")
+		`cluster "north" is not removed because not everything can move off it, and it is as before`, s.Namespace+"/stuck", "--orphan", "--force")
 	framework.Await(s.Logical, "web", "has moved off", expect.PlacedOn(s, "east", "west"))
 	framework.AwaitGone[*appsv1.Deployment](north, "web")
 	if got := framework.PodUIDs(s, north, "stuck"); !slices.Equal(got, pods) {
