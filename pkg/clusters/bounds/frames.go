@@ -90,14 +90,14 @@ func (n *nesting) follow(c byte) error {
 	case c == '{', c == '[':
 		n.depth++
 	case c == '}', c == ']':
-		if err := n.bound(); err != nil {
+		if err := n.bound(); err != nil { // of a value that ends here
 			return err
 		}
 		if n.depth--; n.depth <= 0 {
 			n.depth, n.size = 0, 0
 		}
 	}
-	return n.bound()
+	return nil
 }
 
 func (n *nesting) bound() error {
