@@ -85,3 +85,15 @@ func TestToldOnce(t *testing.T) {
 		t.Error("what is gone is remembered")
 	}
 }
+
+func TestATextIsToldOnceAndAgainWhenItComesBack(t *testing.T) {
+	texts := &Texts[string]{}
+	for i, step := range []struct {
+		text string
+		want bool
+	}{{"", false}, {"a", true}, {"a", false}, {"b", true}, {"", false}, {"b", true}} {
+		if got := texts.News("web", step.text); got != step.want {
+			t.Errorf("step %d: told %t, want %t", i, got, step.want)
+		}
+	}
+}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/syncer/demand"
-	"github.com/manifold-dev/manifold/pkg/syncer/endpoints"
 	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
@@ -28,7 +28,7 @@ type telling struct {
 	recorder record.EventRecorder
 	states   *states.States[identity.Key]
 	demand   *demand.Graph
-	doubted  endpoints.Doubts
+	doubted  records.Texts[identity.Key]
 }
 
 // wait tells what the cluster waits for with an object.
@@ -56,7 +56,7 @@ func (t *telling) doubts(l planning.Look) {
 			text += fmt.Sprintf("; and %d more endpoints", len(refused)-1)
 		}
 	}
-	if t.doubted.Tell(l.Key, text) {
+	if t.doubted.News(l.Key, text) {
 		t.recorder.Event(service, corev1.EventTypeWarning, reasonNotBelieved, text)
 	}
 }

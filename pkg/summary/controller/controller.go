@@ -31,6 +31,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/summary/reports"
 )
@@ -92,7 +93,7 @@ type Controller struct {
 	// templates are those that Deployments had and that no mirror keeps.
 	templates templates
 	// doubted is what was told of reports that cannot be.
-	doubted doubted
+	doubted records.Texts[identity.Key]
 
 	// turns lets one worker at a time deal with an object, of which there may be two tasks.
 	turns [64]sync.Mutex

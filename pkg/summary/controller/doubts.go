@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -47,29 +46,7 @@ func (c *Controller) tellOtherDoubts(key identity.Key, in summary.Object, report
 		}
 	}
 	text := strings.Join(said, "; ")
-	if c.doubted.changed(key, text) && text != "" && c.Recorder != nil {
+	if c.doubted.News(key, text) && c.Recorder != nil {
 		c.Recorder.Event(in, corev1.EventTypeWarning, ReasonReportDoubted, text)
 	}
-}
-
-// doubted is what was told last of objects without a breakdown.
-type doubted struct {
-	mu    sync.Mutex
-	texts map[identity.Key]string
-}
-
-// changed notes what there is to tell of an object, and reports whether that is something else than before.
-func (d *doubted) changed(key identity.Key, text string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	before := d.texts[key]
-	switch {
-	case text == "":
-		delete(d.texts, key)
-	case d.texts == nil:
-		d.texts = map[identity.Key]string{key: text}
-	default:
-		d.texts[key] = text
-	}
-	return before != text
 }

@@ -88,15 +88,3 @@ func TestTheFirstWriteOfASliceIsAtOnceAndTheNextAfterAnInterval(t *testing.T) {
 		t.Errorf("it waits for %s after the interval, and %d are remembered", left, len(p.wrote))
 	}
 }
-
-func TestADoubtIsToldOnceAndAgainWhenItComesBack(t *testing.T) {
-	d, key := &Doubts{}, identity.Key{Resource: identity.EndpointSlices, Name: "web"}
-	for i, step := range []struct {
-		text string
-		want bool
-	}{{"", false}, {"a", true}, {"a", false}, {"b", true}, {"", false}, {"b", true}} {
-		if got := d.Tell(key, step.text); got != step.want {
-			t.Errorf("step %d: told %t, want %t", i, got, step.want)
-		}
-	}
-}

@@ -33,6 +33,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/records"
 	"github.com/manifold-dev/manifold/pkg/summary"
 	"github.com/manifold-dev/manifold/pkg/syncer"
 )
@@ -64,7 +65,7 @@ type Controller struct {
 	// chosen are the volumes of claims that were chosen and that the watch does not show yet.
 	chosen map[types.UID]string
 	// doubted is what was told last of each volume that a cluster said and that cannot be.
-	doubted map[types.UID]string
+	doubted records.Texts[types.UID]
 }
 
 // item is a volume, or a claim, which has a namespace.
@@ -77,7 +78,7 @@ func New(o Options) (*Controller, error) {
 		Options: o, volumes: core.PersistentVolumes().Lister(), claims: core.PersistentVolumeClaims().Lister(),
 		sets: o.Kube.Apps().V1().StatefulSets().Lister(), clusters: clusters.Lister(),
 		queue:  work.NewQueue[item](o.Upstream.Queues.Of("volumes"), 20*time.Millisecond, 10*time.Second),
-		chosen: map[types.UID]string{}, doubted: map[types.UID]string{},
+		chosen: map[types.UID]string{},
 	}
 	for _, watch := range []struct {
 		informer cache.SharedIndexInformer
@@ -413,13 +414,7 @@ func (c *Controller) tellDoubts(volume *corev1.PersistentVolume, reports map[str
 			text += fmt.Sprintf("cluster %q says something of it that does not count: %s; ", cluster, doubt)
 		}
 	}
-	c.mu.Lock()
-	known := c.doubted[volume.UID] == text
-	if c.doubted[volume.UID] = text; text == "" {
-		delete(c.doubted, volume.UID)
-	}
-	c.mu.Unlock()
-	if !known && text != "" {
+	if c.doubted.News(volume.UID, text) {
 		c.Recorder.Event(volume, corev1.EventTypeWarning, reasonDoubted, text[:len(text)-2])
 	}
 }
