@@ -55,6 +55,22 @@ type Destination struct {
 	Weight int32
 }
 
+// entry is the rule in a route, without where it leads: its name, and under a field what matches each of its prefixes.
+func (r Rule) entry(field string, match func(prefix string) map[string]any) map[string]any {
+	out := map[string]any{}
+	if r.Name != "" {
+		out["name"] = r.Name
+	}
+	var matches []any
+	for _, prefix := range r.Prefixes {
+		matches = append(matches, match(prefix))
+	}
+	if matches != nil {
+		out[field] = matches
+	}
+	return out
+}
+
 // NewHTTPRoute returns an HTTPRoute of Gateway API, with a rule for each one.
 func NewHTTPRoute(in Entry, rules []Rule) (*unstructured.Unstructured, error) {
 	if err := valid(rules, true); err != nil {
@@ -66,17 +82,9 @@ func NewHTTPRoute(in Entry, rules []Rule) (*unstructured.Unstructured, error) {
 	}
 	entries := make([]any, len(rules))
 	for i, rule := range rules {
-		entry := map[string]any{}
-		if rule.Name != "" {
-			entry["name"] = rule.Name
-		}
-		var matches []any
-		for _, prefix := range rule.Prefixes {
-			matches = append(matches, map[string]any{"path": map[string]any{"type": "PathPrefix", "value": prefix}})
-		}
-		if matches != nil {
-			entry["matches"] = matches
-		}
+		entry := rule.entry("matches", func(prefix string) map[string]any {
+			return map[string]any{"path": map[string]any{"type": "PathPrefix", "value": prefix}}
+		})
 		var refs []any
 		for _, to := range rule.To {
 			refs = append(refs, map[string]any{"name": to.Service, "port": int64(to.Port), "weight": int64(to.Weight)})
@@ -109,17 +117,9 @@ func NewVirtualService(in Entry, rules []Rule) (*unstructured.Unstructured, erro
 	}
 	entries := make([]any, len(rules))
 	for i, rule := range rules {
-		entry := map[string]any{}
-		if rule.Name != "" {
-			entry["name"] = rule.Name
-		}
-		var matches []any
-		for _, prefix := range rule.Prefixes {
-			matches = append(matches, map[string]any{"uri": map[string]any{"prefix": prefix}})
-		}
-		if matches != nil {
-			entry["match"] = matches
-		}
+		entry := rule.entry("match", func(prefix string) map[string]any {
+			return map[string]any{"uri": map[string]any{"prefix": prefix}}
+		})
 		var routes []any
 		for _, to := range rule.To {
 			destination := map[string]any{"host": to.Service}
