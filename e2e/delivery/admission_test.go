@@ -81,7 +81,7 @@ func TestClustersRunNothingThatAWebhookChanges(t *testing.T) {
 	s.Logical.Apply(stagedApp("evil:1", []string{"{name: K8S_SYNC}"}))
 	failed := awaitPhase(s, "web-v1", v1alpha1.ReleaseFailed)
 	expect.Says(t, failed.Status.Message, "nothing of it is applied", `sets /spec/template/spec/containers/0/image to "safe:1"`)
-	if got := runs(s, "east", "web"); got != "nothing" {
+	if got := expect.Runs(s, "east", "web"); got != "nothing" {
 		t.Errorf("cluster east runs %s", got)
 	}
 	s.Logical.Apply(stagedApp("good:1", []string{"{name: K8S_SYNC}"}))
@@ -117,7 +117,7 @@ spec:
 			s.Logical.Apply(test.app)
 			failed := awaitPhase(s, "web-v1", v1alpha1.ReleaseFailed)
 			expect.Says(t, failed.Status.Message, "nothing of it is applied", `target "second": Deployment/web`, "nobody knows this image")
-			if got := runs(s, "west", "web"); strings.Contains(got, "evil") {
+			if got := expect.Runs(s, "west", "web"); strings.Contains(got, "evil") {
 				t.Errorf("cluster west runs %s", got)
 			}
 		})

@@ -127,7 +127,7 @@ func TestAPatchForOneTargetGivesItsPodsNothingThatAdmissionRefuses(t *testing.T)
 	s.Logical.Apply(strings.Replace(heldApp(inline(heldDeployment)), inBoth, patched, 1))
 	awaitRuns(s, "web", map[string]string{"east": "2 of web:1"})
 	awaitProgress(s, `cluster "west": the manifests of revision web-v1 for target "second" make pods that the logical cluster rejects`, "hostPID=true")
-	if got := runs(s, "west", "web"); got != "nothing" {
+	if got := expect.Runs(s, "west", "web"); got != "nothing" {
 		t.Errorf("west runs %s", got)
 	}
 	framework.AwaitList(s.Logical, "", "an event says it", func(events []*corev1.Event) bool {

@@ -226,7 +226,7 @@ func TestAProviderThatThereIsNotFailsBeforeAnythingIsApplied(t *testing.T) {
 	failed := awaitPhase(s, "web-v1", v1alpha1.ReleaseFailed)
 	expect.Says(t, failed.Status.Message, `target "mars": there is no cluster "mars"`)
 	expect.Refused(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
-	if got := runs(s, "east", "web"); got != "nothing" {
+	if got := expect.Runs(s, "east", "web"); got != "nothing" {
 		t.Errorf("cluster east runs %s", got)
 	}
 }

@@ -1,16 +1,14 @@
 package delivery
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // shopApp is an application of five pods in each of two clusters, whose changes begin with a canary that somebody has to agree to.
@@ -55,28 +53,11 @@ func awaitPhase(s *framework.Scenario, revision string, phase v1alpha1.ReleasePh
 	return awaitRelease(s, revision, "is "+string(phase), func(release v1alpha1.Release) bool { return release.Status.Phase == phase })
 }
 
-// runs is what a cluster runs of a Deployment: the pods that are available, and their image.
-func runs(s *framework.Scenario, cluster, name string) string {
-	s.Helper()
-	result := s.Side(cluster).Try("get", "deployment", name, "-o", "json")
-	if strings.Contains(result.Stderr, "NotFound") {
-		return "nothing"
-	}
-	var got appsv1.Deployment
-	if err := framework.Failure(result); err != nil {
-		return err.Error()
-	}
-	if err := json.Unmarshal([]byte(result.Stdout), &got); err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%d of %s", got.Status.AvailableReplicas, got.Spec.Template.Spec.Containers[0].Image)
-}
-
 func awaitRuns(s *framework.Scenario, name string, want map[string]string) {
 	s.Helper()
 	s.Logical.Poll(fmt.Sprintf("clusters run %v of %s", want, name), func() error {
 		for cluster, want := range want {
-			if got := runs(s, cluster, name); got != want {
+			if got := expect.Runs(s, cluster, name); got != want {
 				return fmt.Errorf("cluster %s runs %s", cluster, got)
 			}
 		}
@@ -102,7 +83,7 @@ func TestAChangeGoesThroughTheStagesOfItsApplication(t *testing.T) {
 		return len(stages) > 1 && stages[1].Phase == v1alpha1.StageRunning
 	})
 	awaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
-	canaries := runs(s, "east", "web-canary") + ", " + runs(s, "west", "web-canary")
+	canaries := expect.Runs(s, "east", "web-canary") + ", " + expect.Runs(s, "west", "web-canary")
 	if canaries != "1 of web:2, nothing" && canaries != "nothing, 1 of web:2" {
 		t.Errorf("of the canary clusters run %s, want one pod in one of them", canaries)
 	}

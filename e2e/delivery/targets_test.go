@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // twoTargets is an application of two pods in each of its targets.
@@ -80,7 +81,7 @@ func TestATargetFollowsItsClustersAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	if got := runs(s, "west", "web"); got != "2 of web:1" {
+	if got := expect.Runs(s, "west", "web"); got != "2 of web:1" {
 		t.Errorf("while it is suspended west runs %s", got)
 	}
 	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"suspend":false}}`)

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/pkg/delivery/oam"
 )
 
@@ -113,27 +113,10 @@ func release(s *framework.Scenario, image, revision string) {
 	})
 }
 
-// runs is what a cluster runs of a Deployment: the pods that are available, and their image.
-func runs(s *framework.Scenario, cluster, name string) string {
-	s.Helper()
-	result := s.Side(cluster).Try("get", "deployment", name, "-o", "json")
-	if strings.Contains(result.Stderr, "NotFound") {
-		return "nothing"
-	}
-	var got appsv1.Deployment
-	if err := framework.Failure(result); err != nil {
-		return err.Error()
-	}
-	if err := json.Unmarshal([]byte(result.Stdout), &got); err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%d of %s", got.Status.AvailableReplicas, got.Spec.Template.Spec.Containers[0].Image)
-}
-
 func awaitRuns(s *framework.Scenario, name, inEast, inWest string) {
 	s.Helper()
 	s.Logical.Poll(fmt.Sprintf("east runs %s of %s, and west %s", inEast, name, inWest), func() error {
-		if got := runs(s, "east", name) + ", " + runs(s, "west", name); got != inEast+", "+inWest {
+		if got := expect.Runs(s, "east", name) + ", " + expect.Runs(s, "west", name); got != inEast+", "+inWest {
 			return fmt.Errorf("they run %s", got)
 		}
 		return nil
@@ -304,7 +287,7 @@ func TestAnApplicationDeploymentFromItsFirstRevisionToItsEnd(t *testing.T) {
 	absent := strings.Replace(second, "example-app-v2", "example-app-v9", 1)
 	apply(s, deployment("  appRevisions:"+first+absent))
 	await(&patient, "applicationdeployment/example-app", "the missing revision is named", is(oam.ConditionRevisions, metav1.ConditionFalse, "ApplicationRevision example-app-v9"))
-	if got := runs(s, "west", "web-v1") + ", " + runs(s, "west", "web-v2"); got != "2 of web:1, 5 of web:2" { // K10
+	if got := expect.Runs(s, "west", "web-v1") + ", " + expect.Runs(s, "west", "web-v2"); got != "2 of web:1, 5 of web:2" { // K10
 		t.Errorf("while a revision is missing west runs %s", got)
 	}
 
@@ -317,7 +300,7 @@ func TestAnApplicationDeploymentFromItsFirstRevisionToItsEnd(t *testing.T) {
 	s.Logical.Kubectl("wait", "cluster/west", "--for=condition=Answering=False", "--timeout=1m") // until then it counts as it was
 	apply(s, deployment("  drainSeconds: 1\n  appRevisions:"+second))
 	await(&patient, "applicationdeployment/example-app", "what it waits for is told", is(oam.ConditionReady, metav1.ConditionFalse, `in cluster "west": the cluster does not answer`))
-	if got := runs(s, "east", "web-v1"); got != "3 of web:1" { // K26
+	if got := expect.Runs(s, "east", "web-v1"); got != "3 of web:1" { // K26
 		t.Errorf("east runs %s of revision 1 before revision 2 is ready", got)
 	}
 	if err := west.ResumeAll(); err != nil {
@@ -388,7 +371,7 @@ spec:
 	for _, image := range []string{"web:1", "web:2"} {
 		s.Logical.Apply(web(image))
 		s.Logical.Poll(image+" runs", func() error {
-			if got := runs(s, "east", "web"); got != "4 of "+image {
+			if got := expect.Runs(s, "east", "web"); got != "4 of "+image {
 				return fmt.Errorf("east runs %s", got)
 			}
 			return nil

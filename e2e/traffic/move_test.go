@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -113,12 +112,8 @@ func TestClustersOfOneNetworkReachEachOthersServices(t *testing.T) {
 	clusters := s.Logical.Dynamic.Resource(v1alpha1.SchemeGroupVersion.WithResource("clusters"))
 	for _, name := range []string{"east", "west"} {
 		patch := []byte(`{"spec":{"network":"flat"}}`)
-		cluster, err := clusters.Patch(s.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil {
+		if _, err := clusters.Patch(s.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
-		}
-		if network, _, _ := unstructured.NestedString(cluster.Object, "spec", "network"); network == "" {
-			t.Skip("this Manifold knows no networks of clusters")
 		}
 		t.Cleanup(func() {
 			ctx, cancel := framework.AfterTest()

@@ -4,9 +4,7 @@ package traffic
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"testing"
 	"time"
@@ -58,19 +56,10 @@ func (s *scenario) client(cluster string) *datapath.Client {
 }
 
 // ask returns who answers a client.
-func (s *scenario) ask(client *datapath.Client, url string) (answer pods.Answer, err error) {
+func (s *scenario) ask(client *datapath.Client, url string) (pods.Answer, error) {
 	ctx, cancel := context.WithTimeout(s.Context(), 5*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return answer, err
-	}
-	response, err := client.HTTP(false).Do(request)
-	if err != nil {
-		return answer, err
-	}
-	defer response.Body.Close()
-	return answer, json.NewDecoder(response.Body).Decode(&answer)
+	return client.Ask(ctx, url)
 }
 
 // answered waits until a client is answered from the cluster, whatever the name it asks.

@@ -2,10 +2,8 @@ package stock_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,19 +89,10 @@ func TestPodsAreServers(t *testing.T) {
 			t.Fatalf("%s: not so: %v", claim, last)
 		}
 	}
-	ask := func(url string) (answer pods.Answer, err error) {
+	ask := func(url string) (pods.Answer, error) {
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		request, err := http.NewRequestWithContext(short, http.MethodGet, url, nil)
-		if err != nil {
-			return answer, err
-		}
-		response, err := client.HTTP(false).Do(request)
-		if err != nil {
-			return answer, err
-		}
-		defer response.Body.Close()
-		return answer, json.NewDecoder(response.Body).Decode(&answer)
+		return client.Ask(short, url)
 	}
 	until("the Service is reached", func() error {
 		_, err := ask("http://web/")

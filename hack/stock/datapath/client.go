@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/manifold-dev/manifold/hack/stock/datapath/pods"
 	"github.com/manifold-dev/manifold/hack/stock/datapath/services"
 )
 
@@ -59,6 +61,20 @@ func (n *Network) Client(from From) (*Client, error) {
 // HTTP returns an HTTP client that dials this way and keeps its connections, or opens one for each request.
 func (c *Client) HTTP(keepAlive bool) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: c.DialContext, DisableKeepAlives: !keepAlive}}
+}
+
+// Ask returns who answers a request to a URL, over a connection of its own.
+func (c *Client) Ask(ctx context.Context, url string) (answer pods.Answer, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return answer, err
+	}
+	response, err := c.HTTP(false).Do(request)
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	return answer, json.NewDecoder(response.Body).Decode(&answer)
 }
 
 // DialContext connects as a pod would connect: the host is a name of cluster DNS, or an address of a Service, a node or a pod. A Service
