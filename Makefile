@@ -16,6 +16,9 @@ version_flags := $(foreach package,k8s.io/component-base/version k8s.io/client-g
 	-X $(package).gitMajor=$(word 1,$(numbers)) -X $(package).gitMinor=$(word 2,$(numbers)) \
 	-X $(package).gitCommit=$(commit) -X $(package).gitTreeState=$(state) -X $(package).buildDate=$(date))
 
+# Without the paths of this checkout in them, what one checkout has compiled serves the next one too.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
+
 # What the first build takes on two cores. Nearly all of it is Kubernetes, which is compiled once.
 cold := 8 to 15 minutes when nothing is compiled yet
 
