@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/custom/described"
@@ -143,8 +144,8 @@ func New(o Options) (*Controller, error) {
 	}{
 		{o.Kube.Core().V1().Namespaces().Informer(), engine.OnNamespaces(c.enqueue, func(name string, _ bool) { c.enqueue(name) })},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
-		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(func() { c.enqueue(metav1.NamespaceAll) })},
-		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(func() {
+		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(func(versions ...*v1alpha1.PlacementPolicy) { c.enqueue(versions[0].Namespace) })},
+		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(func(...*v1alpha1.ClusterPlacementPolicy) {
 			c.describe()
 			c.enqueue(metav1.NamespaceAll)
 		})},

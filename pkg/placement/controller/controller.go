@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/work"
@@ -156,8 +157,8 @@ func New(o Options) (*Controller, error) {
 		{o.Kube.Core().V1().PersistentVolumeClaims().Informer(), c.unused.handler()},
 		{o.Kube.Core().V1().PersistentVolumes().Informer(), c.unused.volumeHandler()},
 		{manifold.Clusters().Informer(), c.clusterHandler()},
-		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(c.enqueueAll)},
-		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(c.enqueueAll)},
+		{manifold.PlacementPolicies().Informer(), engine.OnPolicies(c.enqueueConcerned)},
+		{manifold.ClusterPlacementPolicies().Informer(), engine.OnPolicies(func(...*v1alpha1.ClusterPlacementPolicy) { c.enqueueAll() })},
 	}...) {
 		registration, err := w.informer.AddEventHandler(w.handler)
 		if err != nil {

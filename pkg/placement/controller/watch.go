@@ -128,6 +128,23 @@ func (c *Controller) classHandler() cache.ResourceEventHandler {
 
 func (c *Controller) enqueueAll() { c.enqueueNamespace(metav1.NamespaceAll) }
 
+// enqueueConcerned has those looked at again that a policy has a part in the decision about, or had as it was before. A namespace may have a policy for
+// each of a thousand applications: if each brought all of these up, every one that is new would cost more than the one before it.
+func (c *Controller) enqueueConcerned(versions ...*v1alpha1.PlacementPolicy) {
+	for _, p := range versions {
+		concerns, others := engine.Concerned(p)
+		if others {
+			c.enqueueAll()
+			return
+		}
+		c.eachWorkload(p.Namespace, func(kind projection.Kind, o projection.Object) {
+			if concerns(kind, o) {
+				c.queue.Add(itemOf(kind, o))
+			}
+		})
+	}
+}
+
 func (c *Controller) enqueueNamespace(namespace string) {
 	for _, name := range c.workloadsIn(namespace) {
 		c.queue.Add(name)
@@ -137,15 +154,20 @@ func (c *Controller) enqueueNamespace(namespace string) {
 // workloadsIn returns the workloads of a namespace, or of all.
 func (c *Controller) workloadsIn(namespace string) []item {
 	var out []item
+	c.eachWorkload(namespace, func(kind projection.Kind, o projection.Object) { out = append(out, itemOf(kind, o)) })
+	return out
+}
+
+// eachWorkload calls a function for each workload of a namespace, or of all.
+func (c *Controller) eachWorkload(namespace string, do func(projection.Kind, projection.Object)) {
 	for _, kind := range projection.Workloads() {
 		// Listing from a cache cannot fail.
 		_ = cache.ListAllByNamespace(c.stores[kind.Resource], namespace, labels.Everything(), func(obj any) {
 			if o := obj.(projection.Object); !kind.Mirror(o) {
-				out = append(out, itemOf(kind, o))
+				do(kind, o)
 			}
 		})
 	}
-	return out
 }
 
 func (c *Controller) enqueueWaiting() {

@@ -88,11 +88,18 @@ func TestOthersKeepApart(t *testing.T) {
 				test.change(b)
 			}
 			b.Others = []placement.Other{test.other}
-			kept, all := rules.KeptApart(&b.Workload, test.policies, test.wide)
+			var policies []*rules.Policy
+			for i := range test.policies {
+				policies = append(policies, rules.PolicyOf(&test.policies[i]))
+			}
+			for i := range test.wide {
+				policies = append(policies, rules.WidePolicyOf(&test.wide[i]))
+			}
+			kept, all := rules.KeptApart(&b.Workload, policies)
 			if all && !kept {
 				t.Error("all namespaces matter, although nobody keeps apart from it")
 			}
-			rules.KeepApart(&b.Workload, b.Others, test.policies, test.wide)
+			rules.KeepApart(&b.Workload, b.Others, policies)
 			if len(b.Others[0].Apart) > 0 && !kept {
 				t.Error("it would not have been asked for")
 			}

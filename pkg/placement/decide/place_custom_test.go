@@ -198,7 +198,7 @@ func TestAPolicySelectsACustomKindOnlyByItsFullName(t *testing.T) {
 			policy := v1alpha1.ClusterPlacementPolicy{Spec: v1alpha1.ClusterPlacementPolicySpec{
 				PlacementPolicySpec: v1alpha1.PlacementPolicySpec{Workloads: test.workloads},
 			}}
-			got, err := rules.Select(build.Gizmo().Workload, nil, []v1alpha1.ClusterPlacementPolicy{policy})
+			got, err := rules.Select(build.Gizmo().Workload, []*rules.Policy{rules.WidePolicyOf(&policy)})
 			if err != nil || (got != nil) != test.want {
 				t.Errorf("policy %v, error %v, want %t", got, err, test.want)
 			}

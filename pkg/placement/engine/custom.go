@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -28,11 +27,14 @@ type Description = rules.Description
 
 // Described returns what policies say of kinds of custom resources, by kind: the description that counts comes first.
 func Described(policies []v1alpha1.ClusterPlacementPolicy) map[string][]Description {
-	return rules.Described(policies)
+	read := make([]*rules.Policy, len(policies))
+	for i := range policies {
+		read[i] = rules.WidePolicyOf(&policies[i])
+	}
+	return rules.Described(read)
 }
 
 // Described returns how policies describe kinds of custom resources, by kind: the description that counts comes first.
 func (e *Engine) Described() map[string][]Description {
-	wide, _ := e.clusterPolicies.List(labels.Everything()) // listing from a cache cannot fail
-	return rules.Described(values(wide))
+	return rules.Described(e.reading.all(nil, e.widePolicies()))
 }

@@ -59,6 +59,7 @@ type Engine struct {
 	view            *view
 	loose           loose
 	affine          affine
+	reading         reading
 	turn            sync.Mutex // see Claim
 	mirrors         mirrors
 	priorities      priorities
@@ -100,6 +101,7 @@ func New(o Options) (*Engine, error) {
 		ledger:          newLedger(o.Clock),
 		priorities:      priorities{o.Kube.Scheduling().V1().PriorityClasses().Lister()},
 		bookings:        newBookings(o.Clock),
+		reading:         newReading(),
 		stores:          map[string]kept{},
 		levels:          o.Levels,
 		toleration:      cmp.Or(o.Toleration, defaultToleration),
@@ -316,12 +318,6 @@ func (e *Engine) complete(w *placement.Workload) {
 	}
 }
 
-func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {
-	namespaced, _ := e.policies.PlacementPolicies(w.Namespace).List(labels.Everything())
-	wide, _ := e.clusterPolicies.List(labels.Everything())
-	return rules.Select(w, values(namespaced), values(wide))
-}
-
 // present returns the clusters that placement may consider, and those among them that workloads must leave because they are being
 // removed. One whose content is given up is as good as gone.
 func present(all []*v1alpha1.Cluster) (joined []*v1alpha1.Cluster, evict map[string]bool) {
@@ -348,13 +344,5 @@ func union(a, b map[string]bool) map[string]bool {
 	}
 	out := maps.Clone(b)
 	maps.Copy(out, a)
-	return out
-}
-
-func values[T any](in []*T) []T {
-	out := make([]T, 0, len(in))
-	for _, v := range in {
-		out = append(out, *v)
-	}
 	return out
 }

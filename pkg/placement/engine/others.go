@@ -3,7 +3,6 @@ package engine
 import (
 	"sync"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -18,8 +17,8 @@ func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placem
 	if !needs && !e.affine.any() {
 		return nil
 	}
-	namespaced, wide := e.allPolicies()
-	kept, everywhere := rules.KeptApart(&w, namespaced, wide)
+	policies := e.allPolicies()
+	kept, everywhere := rules.KeptApart(&w, policies)
 	if !needs && !kept {
 		return nil
 	}
@@ -31,15 +30,9 @@ func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placem
 		}
 	}
 	if kept {
-		rules.KeepApart(&w, out, namespaced, wide)
+		rules.KeepApart(&w, out, policies)
 	}
 	return out
-}
-
-func (e *Engine) allPolicies() ([]v1alpha1.PlacementPolicy, []v1alpha1.ClusterPlacementPolicy) {
-	namespaced, _ := e.policies.List(labels.Everything()) // listing from a cache cannot fail
-	wide, _ := e.clusterPolicies.List(labels.Everything())
-	return values(namespaced), values(wide)
 }
 
 // affine are the policies with affinity or antiAffinity. Where there are none, decisions need not look for them.

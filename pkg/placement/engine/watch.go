@@ -29,14 +29,21 @@ func OnNamespaces(added func(namespace string), changed func(namespace string, r
 	}
 }
 
-// OnPolicies is told when policies come, change or go.
-func OnPolicies(changed func()) cache.ResourceEventHandler {
+// OnPolicies is told of policies that come, change or go: of one that changes as it was and as it is.
+func OnPolicies[P metav1.Object](changed func(versions ...P)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { changed() },
-		DeleteFunc: func(any) { changed() },
+		AddFunc: func(obj any) { changed(obj.(P)) },
+		DeleteFunc: func(obj any) {
+			if gone, is := obj.(cache.DeletedFinalStateUnknown); is {
+				obj = gone.Obj
+			}
+			if p, is := obj.(P); is {
+				changed(p)
+			}
+		},
 		UpdateFunc: func(old, obj any) {
-			if old.(metav1.Object).GetGeneration() != obj.(metav1.Object).GetGeneration() {
-				changed()
+			if before, after := old.(P), obj.(P); before.GetGeneration() != after.GetGeneration() {
+				changed(before, after)
 			}
 		},
 	}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,18 +13,18 @@ import (
 
 // KeepApart tells each of the others the antiAffinity of its own policy, if that may be about the workload. Whoever is kept apart from
 // another one keeps apart from it as well: which of the two comes first may not matter.
-func KeepApart(w *placement.Workload, others []placement.Other, namespaced []v1alpha1.PlacementPolicy, wide []v1alpha1.ClusterPlacementPolicy) {
-	keepers, _ := keepersFrom(w, namespaced, wide)
+func KeepApart(w *placement.Workload, others []placement.Other, policies []*Policy) {
+	keepers, _ := keepersFrom(w, policies)
 	if len(keepers) == 0 {
 		return
 	}
 	for i := range others {
 		o := &others[i]
 		other := workloadOf(o)
-		if o.Pinned || isSame(o, w) || !slices.ContainsFunc(keepers, func(k contender) bool { return k.surelySelects(&other) }) {
+		if o.Pinned || isSame(o, w) || !slices.ContainsFunc(keepers, func(k *Policy) bool { return k.surelySelects(&other) }) {
 			continue
 		}
-		if policy, err := Select(other, namespaced, wide); err == nil && policy != nil {
+		if policy, err := Select(other, policies); err == nil && policy != nil {
 			o.Apart = policy.Spec.AntiAffinity
 		}
 	}
@@ -31,51 +32,37 @@ func KeepApart(w *placement.Workload, others []placement.Other, namespaced []v1a
 
 // KeptApart reports whether the antiAffinity of any policy may be about the workload, and if so, whether those whose policy it is may be in
 // other namespaces.
-func KeptApart(w *placement.Workload, namespaced []v1alpha1.PlacementPolicy, wide []v1alpha1.ClusterPlacementPolicy) (kept, allNamespaces bool) {
-	keepers, allNamespaces := keepersFrom(w, namespaced, wide)
+func KeptApart(w *placement.Workload, policies []*Policy) (kept, allNamespaces bool) {
+	keepers, allNamespaces := keepersFrom(w, policies)
 	return len(keepers) > 0, allNamespaces
 }
 
 // keepersFrom are the policies with antiAffinity that is about the workload. It does not count for pinned ones, and custom resources are
 // nothing that it could be about.
-func keepersFrom(
-	w *placement.Workload, namespaced []v1alpha1.PlacementPolicy, wide []v1alpha1.ClusterPlacementPolicy,
-) (keepers []contender, allNamespaces bool) {
+func keepersFrom(w *placement.Workload, policies []*Policy) (keepers []*Policy, allNamespaces bool) {
 	if w.IsPinned() || w.Custom {
 		return nil, false
 	}
 	self := otherOf(w)
-	consider := func(c contender, namespace string) {
-		about := false
-		for i := range c.policy.Spec.AntiAffinity {
-			term, err := readTerm(&c.policy.Spec.AntiAffinity[i])
+	for _, p := range policies {
+		// Without a namespaceSelector, that of a ClusterPlacementPolicy is about workloads of the same namespace.
+		namespace, about := cmp.Or(p.policy.Namespace, w.Namespace), false
+		for i := range p.policy.Spec.AntiAffinity {
+			term, err := readTerm(&p.policy.Spec.AntiAffinity[i])
 			if err == nil && term.concerns(&self, namespace) {
 				about, allNamespaces = true, allNamespaces || term.namespaces != nil
 			}
 		}
 		if about {
-			keepers = append(keepers, c)
-		}
-	}
-	for i := range namespaced {
-		if p := &namespaced[i]; len(p.Spec.AntiAffinity) > 0 {
-			consider(contenderOf(p), p.Namespace)
-		}
-	}
-	for i := range wide {
-		if p := &wide[i]; len(p.Spec.AntiAffinity) > 0 {
-			consider(wideContenderOf(p), w.Namespace) // without a namespaceSelector it is about workloads of the same namespace
+			keepers = append(keepers, p)
 		}
 	}
 	return keepers, allNamespaces
 }
 
 // surelySelects reports whether the policy could be that of a workload.
-func (c *contender) surelySelects(w *placement.Workload) bool {
-	if c.policy.Namespace != "" && c.policy.Namespace != w.Namespace {
-		return false
-	}
-	selects, err := c.selects(w)
+func (p *Policy) surelySelects(w *placement.Workload) bool {
+	selects, err := p.selects(w)
 	return err == nil && selects
 }
 

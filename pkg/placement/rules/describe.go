@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
@@ -14,11 +16,11 @@ type Description struct {
 
 // Described returns what policies say of kinds of custom resources, by kind. The first of each counts: that of the policy that comes before the
 // others by priority, age and name, whatever it selects.
-func Described(policies []v1alpha1.ClusterPlacementPolicy) map[string][]Description {
+func Described(policies []*Policy) map[string][]Description {
 	out := map[string][]Description{}
-	for _, c := range contenders(nil, nil, policies) {
-		for i, of := range c.described {
-			out[of.Kind] = append(out[of.Kind], Description{Policy: c.policy.Name, Index: i, CustomWorkload: of})
+	for _, p := range slices.SortedFunc(slices.Values(policies), (*Policy).compare) {
+		for i, of := range p.described {
+			out[of.Kind] = append(out[of.Kind], Description{Policy: p.policy.Name, Index: i, CustomWorkload: of})
 		}
 	}
 	return out

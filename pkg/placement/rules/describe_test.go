@@ -22,10 +22,10 @@ func TestTheDescriptionOfTheFirstPolicyCounts(t *testing.T) {
 	}
 	const a, b = "A.example.com", "B.example.com"
 	got := map[string][]string{}
-	for kind, all := range Described([]v1alpha1.ClusterPlacementPolicy{
+	for kind, all := range Described(readAll(nil, []v1alpha1.ClusterPlacementPolicy{
 		policy("young", 0, time.Minute, b, a), policy("old", 0, time.Hour, a), policy("nothing", 9, time.Hour), policy("high", 1, time.Second, a),
 		policy("older", 0, time.Hour, b),
-	}) {
+	})) {
 		for _, of := range all {
 			got[kind] = append(got[kind], of.Policy+of.PodTemplatePaths[0])
 			if of.Policy == "young" && of.Index != map[string]int{b: 0, a: 1}[kind] {

@@ -123,7 +123,7 @@ func TestSelectPolicy(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 1))
 			for range 5 {
 				r.Shuffle(len(tc.wide), func(i, j int) { tc.wide[i], tc.wide[j] = tc.wide[j], tc.wide[i] })
-				got, err := Select(w, tc.namespaced, tc.wide)
+				got, err := Select(w, readAll(tc.namespaced, tc.wide))
 				if tc.wantErr != "" {
 					if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
 						t.Fatalf("error %v, want one with %q", err, tc.wantErr)
@@ -136,4 +136,15 @@ func TestSelectPolicy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// readAll reads policies.
+func readAll(namespaced []v1alpha1.PlacementPolicy, wide []v1alpha1.ClusterPlacementPolicy) (out []*Policy) {
+	for i := range namespaced {
+		out = append(out, PolicyOf(&namespaced[i]))
+	}
+	for i := range wide {
+		out = append(out, WidePolicyOf(&wide[i]))
+	}
+	return out
 }
