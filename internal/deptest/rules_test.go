@@ -60,6 +60,7 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/wanted":     {".", "copies"},
 	"pkg/delivery/observe":    {".", "copies", "wanted"},
 	"pkg/delivery/engine":     {".", "places", "planner", "stages"},
+	"pkg/delivery/weave":      {},
 }
 
 // deliveryControllers are the controllers of delivery and what they share, each with what it may import of the others. Neither controller knows the
