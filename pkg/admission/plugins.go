@@ -22,6 +22,8 @@ const (
 	OverridesPlugin = "ManifoldOverrides"
 	// AccountsPlugin asks for the right to be the ServiceAccount that an Application names.
 	AccountsPlugin = "ManifoldAccounts"
+	// PipelinesPlugin asks for the rights to what Pipelines show and do.
+	PipelinesPlugin = "ManifoldPipelines"
 	// ProtectedPlugin warns of what goes nowhere because of its namespace.
 	ProtectedPlugin = "ManifoldProtected"
 	// PodWebhooksPlugin warns of webhooks that are not called for the pods of workloads.
@@ -30,7 +32,7 @@ const (
 
 // Names returns the names of all plugins in order.
 func Names() []string {
-	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, AccountsPlugin, ProtectedPlugin, PodWebhooksPlugin}
+	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, AccountsPlugin, PipelinesPlugin, ProtectedPlugin, PodWebhooksPlugin}
 }
 
 // Register makes the plugins known under their names. Joined returns the clusters that have joined, in a list that may be changed.
@@ -50,6 +52,9 @@ func Register(plugins *admission.Plugins, joined func() []*v1alpha1.Cluster) {
 	})
 	plugins.Register(AccountsPlugin, func(io.Reader) (admission.Interface, error) {
 		return &accounts{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil
+	})
+	plugins.Register(PipelinesPlugin, func(io.Reader) (admission.Interface, error) {
+		return &pipelines{Handler: admission.NewHandler(admission.Create, admission.Update), joined: joined}, nil
 	})
 	register(MetricsPlugin, &metrics{Handler: admission.NewHandler(admission.Update)})
 }
