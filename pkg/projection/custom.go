@@ -124,6 +124,14 @@ func fillContent(in, out map[string]any) {
 	}
 }
 
+// carriedOut are custom kinds whose status Manifold writes and goes by, such as who has asked for a promotion. No cluster gets one, whose admin would write the
+// status then.
+var carriedOut = map[schema.GroupKind]bool{
+	{Group: "pipelines.weave.works", Kind: "Pipeline"}:      true,
+	{Group: "pipelines.wego.weave.works", Kind: "Pipeline"}: true,
+	{Group: "gitops.weave.works", Kind: "GitopsCluster"}:    true,
+}
+
 // CustomWorkload reads what placement needs from the metadata of an object of a custom kind. The versions are others in which a cluster
 // may have it. The error is that of a pin that does not parse.
 func CustomWorkload(gvk schema.GroupVersionKind, versions []string, in metav1.Object) (placement.Workload, error) {
@@ -131,6 +139,9 @@ func CustomWorkload(gvk schema.GroupVersionKind, versions []string, in metav1.Ob
 		GVK: gvk, Versions: versions, Custom: true, Namespace: in.GetNamespace(), Name: in.GetName(), Labels: in.GetLabels(), Replicas: 1,
 	}
 	w.Never, _ = NamespaceRefusal(in.GetNamespace())
+	if carriedOut[gvk.GroupKind()] {
+		w.Never = fmt.Sprintf("Manifold carries out %s itself, in the logical cluster", gvk.Kind)
+	}
 	if text, ok := in.GetAnnotations()[v1alpha1.AnnotationClusters]; ok {
 		pin, err := v1alpha1.ParsePin(text)
 		if err != nil {
