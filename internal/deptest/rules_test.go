@@ -70,6 +70,7 @@ var deliveryControllers = map[string][]string{
 	"pkg/delivery/controller/applications":         {"applications/sources", "drifts", "objects"},
 	"pkg/delivery/controller/applications/sources": {},
 	"pkg/delivery/controller/drifts":               {},
+	"pkg/delivery/controller/gitopsclusters":       {},
 	"pkg/delivery/controller/objects":              {},
 	"pkg/delivery/controller/releases":             {"drifts", "objects", "releases/routes", "releases/trials"},
 	"pkg/delivery/controller/releases/routes":      {"objects"},

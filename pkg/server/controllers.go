@@ -245,6 +245,10 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
+	gitopsClusters, err := m.newGitopsClusters()
+	if err != nil {
+		return nil, err
+	}
 	m.pushes = m.newAnnouncer()
 	usage, err := quota.New(m.clients[v1alpha1.QuotaUser].kube, m.informers, m.queues)
 	if err != nil {
@@ -269,6 +273,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		{"usage of quotas", usage.Run},
 		{"applications", applications.Run},
 		{"application deployments", appDeployments.Run},
+		{"gitops clusters", gitopsClusters.Run},
 		{"pushes to repositories", m.pushes.Run},
 		{"stock controllers", func(ctx context.Context) error {
 			return stock.Run(ctx, m.identities.Loopback, m.informers, metadata, stock.Keys{

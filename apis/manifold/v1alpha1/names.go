@@ -154,6 +154,8 @@ const (
 	DrainUser = ControllerUser + ":drain"
 	// EventsUser writes the events of all controllers.
 	EventsUser = ControllerUser + ":events"
+	// GitopsClustersUser shows on GitopsClusters of Weave GitOps how Clusters are.
+	GitopsClustersUser = ControllerUser + ":gitopsclusters"
 	// InformersUser watches the kinds of Manifold and of delivery for all controllers.
 	InformersUser = ControllerUser + ":informers"
 	// PlacementUser writes decisions.

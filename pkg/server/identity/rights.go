@@ -17,6 +17,7 @@ import (
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -76,6 +77,10 @@ var controllers = map[string]controller{
 	}},
 	v1alpha1.EventsUser: {anywhere: []rbacv1.PolicyRule{
 		may("create,update,patch", corev1.GroupName, "events"),
+	}},
+	v1alpha1.GitopsClustersUser: {anywhere: []rbacv1.PolicyRule{
+		may("get", weave.GitopsClusters.Group, weave.GitopsClusters.Resource),
+		may("update", weave.GitopsClusters.Group, weave.GitopsClusters.Resource+"/status"),
 	}},
 	v1alpha1.InformersUser: {anywhere: []rbacv1.PolicyRule{
 		may("list,watch", v1alpha1.GroupName, "clusters", "placementpolicies", "clusterplacementpolicies"),

@@ -67,6 +67,9 @@ var wantRights = map[string][]string{
 		"get,list,patch,update,watch appdeployments.core.oam.dev", "update appdeployments/status.core.oam.dev",
 		"get,list,patch,update,watch applicationdeployments.core.oam.dev", "update applicationdeployments/status.core.oam.dev",
 		"get,list,patch,update,watch applications.core.oam.dev",
+		"get,list,patch,update,watch gitopsclusters.gitops.weave.works", "update gitopsclusters/status.gitops.weave.works",
+		"get,list,patch,update,watch pipelines.pipelines.weave.works", "update pipelines/status.pipelines.weave.works",
+		"get,list,patch,update,watch pipelines.pipelines.wego.weave.works", "update pipelines/status.pipelines.wego.weave.works",
 	},
 	v1alpha1.DeliveryUser: {
 		"get,list,patch,update,watch applications.delivery.manifold.dev", "patch,update applications/status.delivery.manifold.dev",
@@ -94,8 +97,9 @@ var wantRights = map[string][]string{
 		"get,patch virtualservices.networking.istio.io in shop",
 		"create,delete,get,impersonate,list,patch,update serviceaccounts in shop",
 	},
-	v1alpha1.DrainUser:  {"update clusters/status.manifold.dev"},
-	v1alpha1.EventsUser: {"create,patch,update events"},
+	v1alpha1.DrainUser:          {"update clusters/status.manifold.dev"},
+	v1alpha1.EventsUser:         {"create,patch,update events"},
+	v1alpha1.GitopsClustersUser: {"get gitopsclusters.gitops.weave.works", "update gitopsclusters/status.gitops.weave.works"},
 	v1alpha1.InformersUser: {
 		"list,watch clusterplacementpolicies.manifold.dev", "list,watch clusters.manifold.dev", "list,watch placementpolicies.manifold.dev",
 		"list,watch applicationrevisions.delivery.manifold.dev", "list,watch applications.delivery.manifold.dev", "list,watch releases.delivery.manifold.dev",
@@ -153,6 +157,9 @@ var asked = map[string][]string{
 	"example.com":                  {"widgets", "widgets/status", "widgets/scale"},
 	"flowcontrol.apiserver.k8s.io": {"flowschemas", "flowschemas/status", "prioritylevelconfigurations"},
 	"gateway.networking.k8s.io":    {"gateways", "gateways/status", "httproutes"},
+	"gitops.weave.works":           {"gitopsclusters", "gitopsclusters/status"},
+	"pipelines.weave.works":        {"pipelines", "pipelines/status"},
+	"pipelines.wego.weave.works":   {"pipelines", "pipelines/status"},
 	"manifold.dev": {
 		"clusterplacementpolicies", "clusterplacementpolicies/status", "clusters", "clusters/status", "placementpolicies", "placementpolicies/status",
 	},
