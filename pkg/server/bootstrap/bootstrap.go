@@ -30,7 +30,7 @@ func Make(ctx context.Context, kube kubernetes.Interface, manifold versioned.Int
 		return err
 	}
 	rbac, flows := kube.RbacV1(), kube.FlowcontrolV1()
-	for _, role := range slices.Concat(policyRoles(), deliveryRoles(), []*rbacv1.ClusterRole{metricsRole()}) {
+	for _, role := range slices.Concat(policyRoles(), deliveryRoles(), pipelineRoles(), []*rbacv1.ClusterRole{metricsRole()}) {
 		if err := ensure(ctx, rbac.ClusterRoles(), role); err != nil {
 			return fmt.Errorf("make ClusterRole %s: %w", role.Name, err)
 		}
