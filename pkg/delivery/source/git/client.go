@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -110,11 +111,15 @@ func (c *Client) session(request Request) (transport.UploadPackSession, error) {
 	}
 	switch ep.Protocol {
 	case "ssh":
-		return c.overSSH(ep, request.Credentials)
+		return c.overSSH(ep, request.Credentials, transport.UploadPackServiceName)
 	case "file":
 		return overFile(ep, c.limits)
 	default:
-		return c.overHTTP(ep, request.Credentials)
+		over, err := c.overHTTP(request.Credentials)
+		if err != nil {
+			return nil, err
+		}
+		return over.NewUploadPackSession(ep, httpAuth(request.Credentials))
 	}
 }
 
@@ -125,7 +130,7 @@ func (c *Client) fetch(ctx context.Context, request Request, revision Revision, 
 		return err
 	}
 	defer session.Close()
-	wanted, err := want(refs, revision)
+	wanted, err := want(refs, revision, strings.Contains(request.URL, "/_git/"))
 	if err != nil {
 		return err
 	}
@@ -169,9 +174,14 @@ func unasked(revision Revision, err error) error {
 }
 
 // want asks for a commit without its history where the repository can do that. Of a repository that gives out no commit by its hash, it asks for
-// all that branches and tags reach.
-func want(refs *packp.AdvRefs, revision Revision) (*packp.UploadPackRequest, error) {
+// all that branches and tags reach. Azure DevOps answers only those who say that they negotiate, which nobody does who has nothing yet.
+func want(refs *packp.AdvRefs, revision Revision, negotiates bool) (*packp.UploadPackRequest, error) {
 	request := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
+	if negotiates {
+		if err := request.Capabilities.Set(capability.MultiACK); err != nil {
+			return nil, err
+		}
+	}
 	if refs.Capabilities.Supports(capability.NoProgress) {
 		if err := request.Capabilities.Set(capability.NoProgress); err != nil {
 			return nil, err

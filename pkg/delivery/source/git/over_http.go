@@ -12,8 +12,8 @@ import (
 	"github.com/manifold-dev/manifold/internal/outbound"
 )
 
-// overHTTP starts a session with a server that speaks HTTP. What is called for is closed with the session.
-func (c *Client) overHTTP(ep *transport.Endpoint, credentials Credentials) (transport.UploadPackSession, error) {
+// overHTTP starts sessions with servers that speak HTTP. What is called for is closed with the session.
+func (c *Client) overHTTP(credentials Credentials) (transport.Transport, error) {
 	roots, err := outbound.Roots(credentials.CA)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (c *Client) overHTTP(ep *transport.Endpoint, credentials Credentials) (tran
 		DisableKeepAlives:     true,
 	}
 	client := &http.Client{Transport: bounded{over, c.limits}, CheckRedirect: outbound.SameHost}
-	return githttp.NewClientWithOptions(client, nil).NewUploadPackSession(ep, httpAuth(credentials))
+	return githttp.NewClientWithOptions(client, nil), nil
 }
 
 func httpAuth(c Credentials) transport.AuthMethod {

@@ -19,21 +19,23 @@ import (
 	"github.com/manifold-dev/manifold/internal/outbound"
 )
 
-// sshSession speaks with git-upload-pack over SSH. go-git's own session also reads the files of whoever runs the server, such as
+// sshSession speaks with git-upload-pack or git-receive-pack over SSH. go-git's own session also reads the files of whoever runs the server, such as
 // ~/.ssh/config, takes proxies from its environment, and bounds neither the addresses nor the answer.
 type sshSession struct {
 	dialer *net.Dialer
 	config *ssh.ClientConfig
-	host   string // with its port
-	path   string
-	most   int64 // bounds the answer with the pack, in bytes
+	// service is the program that is run there.
+	service string
+	host    string // with its port
+	path    string
+	most    int64 // bounds the answer with the pack, in bytes
 
 	client *ssh.Client
 	in     io.WriteCloser
 	out    io.Reader
 }
 
-func (c *Client) overSSH(ep *transport.Endpoint, credentials Credentials) (transport.UploadPackSession, error) {
+func (c *Client) overSSH(ep *transport.Endpoint, credentials Credentials, service string) (*sshSession, error) {
 	key, err := signer(credentials)
 	if err != nil {
 		return nil, err
@@ -52,10 +54,11 @@ func (c *Client) overSSH(ep *transport.Endpoint, credentials Credentials) (trans
 		user = "git"
 	}
 	return &sshSession{
-		dialer: outbound.Dialer(c.policy.Allow),
-		host:   host,
-		path:   ep.Path,
-		most:   c.limits.Pack + mostOverhead,
+		dialer:  outbound.Dialer(c.policy.Allow),
+		service: service,
+		host:    host,
+		path:    ep.Path,
+		most:    c.limits.Pack + mostOverhead,
 		config: &ssh.ClientConfig{
 			User:              user,
 			Auth:              []ssh.AuthMethod{ssh.PublicKeys(key)},
@@ -97,7 +100,7 @@ func readKnownHosts(lines []byte) (*knownhosts.HostKeyDB, error) {
 	return known, nil
 }
 
-// connect runs git-upload-pack. The connection ends with the context.
+// connect runs the program there. The connection ends with the context.
 func (s *sshSession) connect(ctx context.Context) error {
 	conn, err := s.dialer.DialContext(ctx, "tcp", s.host)
 	if err != nil {
@@ -120,7 +123,7 @@ func (s *sshSession) connect(ctx context.Context) error {
 	if s.out, err = session.StdoutPipe(); err != nil {
 		return err
 	}
-	return s.explain(ctx, session.Start(transport.UploadPackServiceName+" "+quoted(s.path)))
+	return s.explain(ctx, session.Start(s.service+" "+quoted(s.path)))
 }
 
 // explain gives an error of the connection its reason.
@@ -189,6 +192,21 @@ func (s *sshSession) UploadPack(_ context.Context, request *packp.UploadPackRequ
 		return nil, err
 	}
 	return response, nil
+}
+
+// ReceivePack implements transport.ReceivePackSession.
+func (s *sshSession) ReceivePack(_ context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
+	if err := request.Encode(s.in); err != nil {
+		return nil, err
+	}
+	if err := s.in.Close(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	report := packp.NewReportStatus()
+	if err := report.Decode(&measured{s.out, mostErrorBody}); err != nil {
+		return nil, err
+	}
+	return report, report.Error()
 }
 
 // measured is an error once more is read than there may be. What comes before the pack is read into memory.

@@ -141,3 +141,11 @@ func newTestClient(t *testing.T, policy Policy, limits Limits) *Client {
 	}
 	return client
 }
+
+// hook runs a script when something is pushed.
+func (r *repository) hook(name, script string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, ".git", "hooks", name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+}
