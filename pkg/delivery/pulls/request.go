@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/manifold-dev/manifold/internal/outbound"
+	"github.com/manifold-dev/manifold/pkg/delivery/pulls/rewrite"
 )
 
 // Opener opens pull requests. It may be used by several goroutines, but not by two at a time for the same environment of a pipeline.
@@ -96,11 +97,11 @@ var (
 	// ErrRefused says that the request makes no sense or is not allowed.
 	ErrRefused = outbound.ErrRefused
 	// ErrMissing says that no place in the repository is known to take the version.
-	ErrMissing = errors.New("no place for the version is found")
+	ErrMissing = rewrite.ErrMissing
 	// ErrAmbiguous says that it is not clear which place is to take the version.
-	ErrAmbiguous = errors.New("the place for the version is not clear")
+	ErrAmbiguous = rewrite.ErrAmbiguous
 	// ErrContent says that a file cannot be changed, or that the repository exceeds a bound.
-	ErrContent = errors.New("the repository cannot be changed")
+	ErrContent = rewrite.ErrContent
 	// ErrForbidden says that the repository or its forge refuses these credentials, or hides the repository from them.
 	ErrForbidden = errors.New("the repository refuses")
 )

@@ -1,0 +1,127 @@
+package rewrite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// node is a node of a file, with its place among all of them and the way to it.
+type node struct {
+	*yaml.Node
+	index  int
+	parent *node
+	// key is what a mapping calls it.
+	key      string
+	isKey    bool
+	children []*node
+}
+
+// document is one of the documents of a file.
+type document struct {
+	file string
+	root *node
+}
+
+// mostParsed bounds a file that is parsed, in bytes: each may be a node, which takes a hundred times as much.
+const mostParsed = 1 << 20
+
+// parse returns the documents of a file.
+func parse(name string, content []byte) ([]document, error) {
+	if len(content) > mostParsed {
+		return nil, fmt.Errorf("it has %d bytes, and %d are allowed for a manifest", len(content), mostParsed)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var out []document
+	next := 0
+	for {
+		var root yaml.Node
+		err := decoder.Decode(&root)
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, document{file: name, root: number(&root, nil, &next)})
+	}
+}
+
+// number wraps a node and all below it, in the order of the file.
+func number(of *yaml.Node, parent *node, next *int) *node {
+	out := &node{Node: of, index: *next, parent: parent}
+	*next++
+	for i, child := range of.Content {
+		below := number(child, out, next)
+		if of.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				below.isKey = true
+			} else {
+				below.key = of.Content[i-1].Value
+			}
+		}
+		out.children = append(out.children, below)
+	}
+	return out
+}
+
+// all visits a node and all below it, in the order of the file.
+func (n *node) all(visit func(*node) error) error {
+	if err := visit(n); err != nil {
+		return err
+	}
+	for _, child := range n.children {
+		if err := child.all(visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// top is what a document holds; nil of one that is empty.
+func (d document) top() *node {
+	if len(d.root.children) == 0 {
+		return nil
+	}
+	return d.root.children[0]
+}
+
+// field returns what lies at a path of mappings; nil if there is nothing.
+func (n *node) field(keys ...string) *node {
+	for _, key := range keys {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return nil
+		}
+		var value *node
+		for i := 1; i < len(n.children); i += 2 {
+			if n.children[i].key == key {
+				value = n.children[i]
+			}
+		}
+		n = value
+	}
+	return n
+}
+
+// items are the elements of a sequence.
+func (n *node) items() []*node {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return nil
+	}
+	return n.children
+}
+
+// text is the value of a scalar at a path; empty if there is none.
+func (n *node) text(keys ...string) string {
+	value := n.field(keys...)
+	if value == nil || value.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return value.Value
+}
+
+// scalar reports whether there is a node that is a value.
+func (n *node) scalar() bool { return n != nil && n.Kind == yaml.ScalarNode }
