@@ -61,6 +61,8 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/observe":    {".", "copies", "wanted"},
 	"pkg/delivery/engine":     {".", "places", "planner", "stages"},
 	"pkg/delivery/weave":      {},
+
+	"pkg/delivery/pulls/rewrite": {},
 }
 
 // deliveryControllers are the controllers of delivery and what they share, each with what it may import of the others. Neither controller knows the
@@ -110,7 +112,7 @@ var serverRooms = map[string][]string{
 var (
 	pure = slices.Concat([]string{"pkg/delivery/pipecd", "pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms)),
 		slices.Sorted(maps.Keys(deliveryRooms)))
-	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/scripts", "pkg/moves", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
+	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pulls/...", "pkg/delivery/scripts", "pkg/moves", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
 
@@ -324,6 +326,12 @@ var rules = map[string]Rule{
 		Forbid: []string{"apis/...", "generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/..."},
 		Why:    "a source is a place and credentials; which object names them, and who may see what comes of it, is for others to know",
 	},
+	"pull requests are opened without the API": {
+		From:   []string{"pkg/delivery/pulls/..."},
+		Forbid: []string{"apis/...", "generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/..."},
+		Allow:  []string{"pkg/delivery/pulls/...", "pkg/delivery/source/git", "pkg/delivery/weave"},
+		Why:    "a repository, a version and a credential are values; which pipeline asks, and whether it may, is decided before",
+	},
 	"files of strangers are rendered in a process of their own": {
 		From:   []string{"cmd/...", "pkg/..."},
 		Except: []string{"pkg/delivery/render"},
@@ -343,8 +351,8 @@ var rules = map[string]Rule{
 	},
 	"the product needs nothing of the tools and tests": {
 		From:   []string{"apis/...", "cmd/...", "config/...", "generated/...", "pkg/..."},
-		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/delivery/v1alpha1/fake", "generated/clientset/versioned/typed/manifold/v1alpha1/fake", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest"},
-		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/placement/build", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
+		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/delivery/v1alpha1/fake", "generated/clientset/versioned/typed/manifold/v1alpha1/fake", "pkg/delivery/pulls/forges/forgetest", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest"},
+		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/delivery/pulls/forges/forgetest", "pkg/placement/build", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
 			"k8s.io/utils/clock/testing", "generated/clientset/versioned/fake/..."},
 		Why: "what is for tests does not belong into the binary",
 	},
@@ -374,7 +382,7 @@ func TestTheArrowsBetweenTheRoomsOfPlacementRunOneWay(t *testing.T) {
 
 // Whoever adds a room of delivery says here where it belongs. What reads from elsewhere, or objects of the API, is no room: it has rules of its own.
 func TestTheArrowsBetweenTheRoomsOfDeliveryRunOneWay(t *testing.T) {
-	testRooms(t, "pkg/delivery", deliveryRooms, "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pipecd/...", "pkg/delivery/render/...", "pkg/delivery/scripts", "pkg/delivery/source/...")
+	testRooms(t, "pkg/delivery", deliveryRooms, "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pipecd/...", "pkg/delivery/pulls", "pkg/delivery/pulls/forges/...", "pkg/delivery/render/...", "pkg/delivery/scripts", "pkg/delivery/source/...")
 }
 
 // Whoever adds a controller of delivery says here what it has to do with the others.
@@ -431,7 +439,7 @@ func TestPackagesAreNamedAfterWhatTheyHold(t *testing.T) {
 
 // pureImports are what pure packages may import beside each other and the standard library: types, and functions of them.
 var pureImports = []string{
-	"apis/...", "github.com/aclements/go-moremath/stats", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
+	"apis/...", "github.com/aclements/go-moremath/stats", "go.yaml.in/yaml/v3", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
 	"sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",
 }
 
