@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/internal/outbound"
@@ -20,11 +21,16 @@ type opener struct {
 	repositories *git.Client
 	policy       outbound.Policy
 	clock        clock.PassiveClock
+	// parsing has those wait who would parse manifests while others do, which takes many times their size.
+	parsing *semaphore.Weighted
 }
+
+// mostParsing is how many repositories are looked through at a time.
+const mostParsing = 2
 
 // New returns what opens pull requests in repositories, by calls within a policy.
 func New(repositories *git.Client, policy outbound.Policy, clock clock.PassiveClock) Opener {
-	return &opener{repositories, policy, clock}
+	return &opener{repositories, policy, clock, semaphore.NewWeighted(mostParsing)}
 }
 
 // Who the commits are of.
@@ -222,18 +228,27 @@ func (t *task) rewritten(ctx context.Context, branch string) (*git.Checkout, rew
 		Namespace: t.Pipeline.Namespace, Pipeline: t.Pipeline.Name, Environment: t.Environment, Path: t.Path,
 		Kind: t.App.Kind, Name: t.App.Name, Namespaces: t.App.Namespaces, Revision: t.Version.Revision, Images: t.Version.Images,
 	}
-	files, err := manifests(checkout, wanted)
+	result, err := t.rewrite(ctx, checkout, wanted)
 	if err == nil {
-		var result rewrite.Result
-		if result, err = rewrite.Rewrite(files, wanted); err == nil {
-			return checkout, result, nil
-		}
+		return checkout, result, nil
 	}
 	_ = checkout.Close() // it was only read
 	if errors.Is(err, rewrite.ErrVersion) {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return nil, rewrite.Result{}, fmt.Errorf("promote %s/%s in %s: branch %q: %w", t.Pipeline.Namespace, t.Pipeline.Name, t.Environment, branch, err)
+}
+
+func (t *task) rewrite(ctx context.Context, checkout *git.Checkout, wanted rewrite.Wanted) (rewrite.Result, error) {
+	if err := t.parsing.Acquire(ctx, 1); err != nil {
+		return rewrite.Result{}, err
+	}
+	defer t.parsing.Release(1)
+	files, err := manifests(checkout, wanted)
+	if err != nil {
+		return rewrite.Result{}, err
+	}
+	return rewrite.Rewrite(files, wanted)
 }
 
 func (t *task) commit(ctx context.Context, on *git.Checkout, branch string, result rewrite.Result) error {

@@ -25,12 +25,12 @@ var groups = map[string]string{
 }
 
 // found returns the values by which the app says its version, in the namespaces of the targets.
-func found(files map[string][]byte, w Wanted) ([]place, error) {
+func found(files map[string][]byte, w Wanted, allowed *budget) ([]place, error) {
 	group, known := groups[w.Kind]
 	if !known {
 		return nil, w.missing("the app is of no kind that is looked for without one")
 	}
-	l, err := look(files, w, group)
+	l, err := look(files, w, group, allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -72,25 +72,20 @@ type manifest struct {
 
 func (m manifest) String() string { return at(m.file, m.top().Line) }
 
-// mostLooked bounds what is parsed in the search, in bytes.
-const mostLooked = 8 << 20
-
 // look parses what could hold the app, and the kustomizations.
-func look(files map[string][]byte, w Wanted, group string) (*looked, error) {
+func look(files map[string][]byte, w Wanted, group string, allowed *budget) (*looked, error) {
 	out := &looked{Wanted: w}
-	left := mostLooked
 	var apps []document
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		content := files[name]
 		overlaid := isOverlay(name)
-		if !Is(name) || !overlaid && (!inside(w.Path, name) || !bytes.Contains(content, []byte(w.Name))) {
+		if !mayHold(name) || !overlaid && (!inside(w.Path, name) || !bytes.Contains(content, []byte(w.Name))) {
 			continue
 		}
-		if left -= len(content); left < 0 || len(content) > mostParsed {
-			return nil, fmt.Errorf("%w: the manifests that name %q have over %d bytes, or one of them has over %d; name the folder that is meant as the path", ErrContent, w.Name,
-				mostLooked, mostParsed)
+		documents, err := allowed.parse(name, content)
+		if errors.Is(err, ErrContent) {
+			return nil, err
 		}
-		documents, err := parse(name, content)
 		if err != nil {
 			continue // it is a template, or nobody's manifest
 		}

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,15 +14,18 @@ import (
 const setter = "$promotion"
 
 // marked returns the values that markers of the environment stand behind. Files are parsed only if they could hold one.
-func marked(files map[string][]byte, w Wanted) ([]place, error) {
+func marked(files map[string][]byte, w Wanted, allowed *budget) ([]place, error) {
 	var out []place
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		content := files[name]
-		if !Is(name) || !inside(w.Path, name) || !bytes.Contains(content, []byte(setter)) || !bytes.Contains(content, []byte(w.marker())) {
+		if !mayHold(name) || !inside(w.Path, name) || !bytes.Contains(content, []byte(setter)) || !bytes.Contains(content, []byte(w.marker())) {
 			continue
 		}
-		documents, err := parse(name, content)
-		if err != nil {
+		documents, err := allowed.parse(name, content)
+		switch {
+		case errors.Is(err, ErrContent):
+			return nil, err
+		case err != nil:
 			return nil, fmt.Errorf("%w: %s holds a marker of %s and is no YAML: %s", ErrContent, at(name, lineWith(content, w.marker())), w.marker(), shown(err.Error()))
 		}
 		for _, d := range documents {

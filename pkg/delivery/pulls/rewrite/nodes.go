@@ -26,14 +26,34 @@ type document struct {
 	root *node
 }
 
-// mostParsed bounds a file that is parsed, in bytes: each may be a node, which takes a hundred times as much.
-const mostParsed = 1 << 20
+const (
+	// mostParsed bounds a file that is parsed, mostBytes all of them, in bytes.
+	mostParsed = 1 << 20
+	mostBytes  = 8 << 20
+	// mostWeight bounds what could make nodes in all files that are parsed. Two bytes may be one, which takes two hundred.
+	mostWeight = 400_000
+)
+
+// budget is what may still be parsed.
+type budget struct{ bytes, weight int }
+
+// parse returns the documents of a file, unless it exceeds a bound, which is an ErrContent.
+func (b *budget) parse(name string, content []byte) ([]document, error) {
+	b.bytes -= len(content)
+	for _, makes := range []string{"\n", "\r", ",", ":", "[", "{", "- ", "? "} {
+		b.weight -= bytes.Count(content, []byte(makes))
+	}
+	switch {
+	case len(content) > mostParsed:
+		return nil, fmt.Errorf("%w: %s: it has %d bytes, and %d are allowed for a manifest", ErrContent, at(name, 1), len(content), mostParsed)
+	case b.bytes < 0 || b.weight < 0:
+		return nil, fmt.Errorf("%w: %s: too many manifests may have to be changed, and would have to be parsed; name the folder that is meant as the path", ErrContent, at(name, 1))
+	}
+	return parse(name, content)
+}
 
 // parse returns the documents of a file.
 func parse(name string, content []byte) ([]document, error) {
-	if len(content) > mostParsed {
-		return nil, fmt.Errorf("it has %d bytes, and %d are allowed for a manifest", len(content), mostParsed)
-	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var out []document
 	next := 0

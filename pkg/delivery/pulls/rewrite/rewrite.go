@@ -82,8 +82,8 @@ type place struct {
 	want string
 }
 
-// Is reports whether a file may hold manifests, by its name.
-func Is(name string) bool {
+// mayHold reports whether a file may hold manifests, by its name.
+func mayHold(name string) bool {
 	switch path.Ext(name) {
 	case ".yaml", ".yml":
 		return true
@@ -92,7 +92,9 @@ func Is(name string) bool {
 }
 
 // Reads reports whether a file has a part in what is found, by its name: the manifests below the path, and all kustomizations, which tell whose those are.
-func (w Wanted) Reads(name string) bool { return isOverlay(name) || Is(name) && inside(w.Path, name) }
+func (w Wanted) Reads(name string) bool {
+	return isOverlay(name) || mayHold(name) && inside(w.Path, name)
+}
 
 // Rewrite returns what is to become of files, which are by their paths from the root of the repository. Those that are no manifests may be among them.
 func Rewrite(files map[string][]byte, wanted Wanted) (result Result, err error) {
@@ -104,9 +106,10 @@ func Rewrite(files map[string][]byte, wanted Wanted) (result Result, err error) 
 	if err := wanted.validate(); err != nil {
 		return Result{}, err
 	}
-	places, err := marked(files, wanted)
+	allowed := &budget{bytes: mostBytes, weight: mostWeight}
+	places, err := marked(files, wanted, allowed)
 	if err == nil && len(places) == 0 {
-		places, err = found(files, wanted)
+		places, err = found(files, wanted, allowed)
 	}
 	if err != nil {
 		return Result{}, err

@@ -231,6 +231,8 @@ func TestWhatIsNotCertainIsRefusedWithFileAndLine(t *testing.T) {
 		"a version that is a line":                    {with(prod(), func(w *Wanted) { w.Revision = "1\nb: 2" }), nil, ErrVersion, ""},
 		"a digest for a tag":                          {of("Deployment", map[string]string{"a": "sha256:ab"}), nil, ErrVersion, "a"},
 		"a file that is too large":                    {prod(), map[string]string{"a.yaml": "v: 1 " + mark + "\n" + strings.Repeat("# more\n", mostParsed/7)}, ErrContent, "a.yaml:1"},
+		"a file of too many values":                   {prod(), map[string]string{"a.yaml": "v: 1 " + mark + "\nw: [" + strings.Repeat("a,", mostWeight) + "a]"}, ErrContent, "a.yaml:1"},
+		"kustomizations of too many values":           {prod(), map[string]string{"kustomization.yaml": "w: [" + strings.Repeat("a,", mostWeight) + "a]"}, ErrContent, "path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := Rewrite(bytesOf(test.files), test.wanted)
