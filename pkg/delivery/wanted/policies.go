@@ -3,8 +3,10 @@ package wanted
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -27,16 +29,31 @@ func (p *policies) of(workload Object) string {
 	division := &manifold.Division{Type: manifold.Duplicate}
 	switch weights := p.weights(); {
 	case workload.Variant != delivery.Primary:
-		sum := sha256.Sum256([]byte(workload.Key.String()))
-		name += "-" + hex.EncodeToString(sum[:4])
+		name += "-" + brief(workload.Key.String(), 4)
 		division = byReplicas(workload)
 	case weights != nil:
 		division = &manifold.Division{Type: manifold.Divide, By: manifold.ByWeights, Weights: weights}
 	}
+	name = fitting(name)
 	if p.made[name] == nil {
 		p.made[name] = p.app.policy(name, workload.Variant, division)
 	}
 	return name
+}
+
+// fitting is a name that workloads can name in a label. One that is too long is cut, and ends in a hash of all of it instead: what begins alike stays apart.
+func fitting(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	tail := "-" + brief(name, 8)
+	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(tail)], "-.") + tail
+}
+
+// brief is a hash of a text of which some bytes are kept.
+func brief(text string, bytes int) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:bytes])
 }
 
 // byReplicas divides a copy by the replicas that its clusters are to have.

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -111,6 +112,43 @@ func TestAClusterDoesNotRunEmptyForWantOfAWeight(t *testing.T) {
 		if division := made.Policies[0].Spec.Division; !maps.Equal(division.Weights, test.want) || (division.Type == manifold.Divide) != (test.want != nil) {
 			t.Errorf("%s: %+v, want %v", name, division, test.want)
 		}
+	}
+}
+
+func TestPoliciesHaveNamesThatWorkloadsCanNameInALabel(t *testing.T) {
+	long := strings.Repeat("a", 50) // the longest name of an Application
+	names := map[string]string{}
+	for _, variant := range []string{delivery.Primary, delivery.Canary, delivery.Baseline, long + "-v1", long + "-v2", strings.Repeat("b.", 100) + "v1"} {
+		for _, workload := range []string{"web", "api"} {
+			for _, app := range []string{"web", long, long[1:] + "b", strings.Repeat("c", 253)} {
+				made := func() string {
+					of := policies{app: Application{Namespace: "shop", Name: app}, made: map[string]*manifold.PlacementPolicy{}}
+					name := of.of(Object{Key: Key{"apps", "Deployment", workload}, Variant: variant})
+					if policy := of.made[name]; policy == nil || policy.Name != name || policy.Spec.Workloads.LabelSelector.MatchLabels[v1alpha1.LabelPlacement] != name {
+						t.Errorf("%s of %s follows %s, and made is %+v", variant, app, name, of.made)
+					}
+					return name
+				}
+				name := made()
+				for _, why := range append(validation.IsValidLabelValue(name), validation.IsDNS1123Subdomain(name)...) {
+					t.Errorf("%s of %s follows %s: %s", variant, app, name, why)
+				}
+				if again := made(); again != name {
+					t.Errorf("%s of %s follows %s, and another time %s", variant, app, name, again)
+				}
+				of := app + " " + variant
+				if variant != delivery.Primary {
+					of += " " + workload
+				}
+				if other := names[name]; other != "" && other != of {
+					t.Errorf("%s and %s follow the same policy %s", of, other, name)
+				}
+				names[name] = of
+			}
+		}
+	}
+	if names["web-primary"] == "" {
+		t.Error("a name that fits is not what it was")
 	}
 }
 
