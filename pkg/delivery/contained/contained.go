@@ -7,8 +7,13 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -36,6 +41,10 @@ var (
 		Resource:  batchv1.SchemeGroupVersion.WithResource("cronjobs"),
 		Delivered: projection.Selectable,
 	}
+
+	// Applications and PlacementPolicies are kinds of our own that applications contain where their ServiceAccount may write them, see Granted.
+	Applications      = granted(delivery.SchemeGroupVersion, "Application", "applications")
+	PlacementPolicies = granted(manifold.SchemeGroupVersion, "PlacementPolicy", "placementpolicies")
 )
 
 // Kinds returns all kinds that Applications may contain, those first of which they contain what fits their selector.
@@ -48,4 +57,20 @@ func Kinds() []Kind {
 	}
 	slices.SortStableFunc(out, func(a, b Kind) int { return int(b.Delivered) - int(a.Delivered) })
 	return out
+}
+
+func granted(version schema.GroupVersion, kind, resource string) Kind {
+	return Kind{GVK: version.WithKind(kind), Resource: version.WithResource(resource)}
+}
+
+// Granted returns the kinds of Kubernetes that give or bound rights, or otherwise go beyond what delivery writes by rights of its own. Applications contain them where
+// their ServiceAccount may write them. They stay in the logical cluster, of which other parts watch all of them anyway.
+func Granted() []Kind {
+	return []Kind{
+		granted(rbacv1.SchemeGroupVersion, "Role", "roles"),
+		granted(rbacv1.SchemeGroupVersion, "RoleBinding", "rolebindings"),
+		granted(corev1.SchemeGroupVersion, "ResourceQuota", "resourcequotas"),
+		granted(corev1.SchemeGroupVersion, "LimitRange", "limitranges"),
+		granted(discoveryv1.SchemeGroupVersion, "EndpointSlice", "endpointslices"),
+	}
 }

@@ -39,3 +39,15 @@ func TestWhatASelectorSelectsUnaskedIsNamedFirst(t *testing.T) {
 		t.Errorf("kinds: %v", Kinds())
 	}
 }
+
+func TestNoKindThatIsForServiceAccountsToWriteIsAmongWhatDeliveryWrites(t *testing.T) {
+	own := map[string]bool{}
+	for _, kind := range Kinds() {
+		own[kind.Resource.GroupResource().String()] = true
+	}
+	for _, kind := range append(Granted(), Applications, PlacementPolicies) {
+		if own[kind.Resource.GroupResource().String()] {
+			t.Errorf("delivery writes %s by rights of its own", kind.Resource.Resource)
+		}
+	}
+}

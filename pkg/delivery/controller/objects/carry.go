@@ -318,6 +318,9 @@ func (c *Carrier) prunePolicies(ctx context.Context, order Order) error {
 	}
 	for _, policy := range all {
 		kept := order.Keeps != nil && order.Keeps(policy.Annotations[v1alpha1.AnnotationVariant])
+		if _, applied := policy.Annotations[v1alpha1.AnnotationApplied]; applied {
+			continue // it is one of its manifests
+		}
 		if kept || wants.Has(policy.Name) || followed.Has(policy.Name) || !Owned(policy, order.Owner) || policy.DeletionTimestamp != nil {
 			continue
 		}

@@ -25,7 +25,7 @@ type Customs interface {
 }
 
 // Indexers are those by which Customs are to index what they know.
-func Indexers() cache.Indexers { return cache.Indexers{byApplication: indexApplication} }
+func Indexers() cache.Indexers { return cache.Indexers{byApplication: indexBy(applicationOf)} }
 
 // Looker has the clusters look again at what Customs have, by one of Indexers.
 type Looker interface{ Look(index, value string) }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
@@ -21,8 +22,8 @@ import (
 // byApplication indexes objects by the application that they belong to.
 const byApplication = "delivery.manifold.dev/application"
 
-// Store knows what is there of applications. Of the built-in kinds all that belongs to them is known by watch: each is watched by somebody else of
-// this process anyway.
+// Store knows what is there of applications. Of the built-in kinds that they may contain all that belongs to them is known by watch: each is watched by
+// somebody else of this process anyway.
 type Store struct {
 	kinds   map[schema.GroupKind]kind
 	customs customs
@@ -34,6 +35,10 @@ type kind struct {
 	resource schema.GroupVersionResource
 	informer cache.SharedIndexInformer
 	workload bool
+	// granted says that objects of the kind are written, and deleted, by the rights of a ServiceAccount alone.
+	granted bool
+	// of returns the application that an object of the kind belongs to.
+	of func(obj any) (cache.ObjectName, bool)
 }
 
 // NewStore registers with the informers, which the caller starts afterwards. What is of custom kinds, and what is in no namespace, it asks others
@@ -45,26 +50,58 @@ func NewStore(kube informers.SharedInformerFactory, others Customs, scoped *Clus
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", row.Resource.Resource, err)
 		}
-		gk := row.GVK.GroupKind()
-		s.kinds[gk] = kind{row.Resource, generic.Informer(), row.Workload}
-		indexers := cache.Indexers{byApplication: indexApplication}
-		if gk == autoscalers {
-			indexers[byScaled] = indexScaled
+		if err := s.add(row, kind{row.Resource, generic.Informer(), row.Workload, false, applicationOf}); err != nil {
+			return nil, err
 		}
-		there := generic.Informer().GetIndexer().GetIndexers()
-		maps.DeleteFunc(indexers, func(name string, _ cache.IndexFunc) bool { return there[name] != nil }) // by another Store
-		if err := generic.Informer().AddIndexers(indexers); err != nil {
-			return nil, fmt.Errorf("index %s by their applications: %w", row.Resource.Resource, err)
+	}
+	for _, row := range contained.Granted() {
+		generic, err := kube.ForResource(row.Resource)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", row.Resource.Resource, err)
+		}
+		if err := s.Grant(row, generic.Informer()); err != nil {
+			return nil, err
 		}
 	}
 	return s, nil
 }
 
-func indexApplication(obj any) ([]string, error) {
-	if name, of := applicationOf(obj); of {
-		return []string{name.String()}, nil
+// Grant has the store know the objects of another kind that are written by the rights of ServiceAccounts alone, before Watch. Others make objects of such
+// kinds with the labels of applications, which count for none: those that were applied do.
+func (s *Store) Grant(row contained.Kind, informer cache.SharedIndexInformer) error {
+	return s.add(row, kind{row.Resource, informer, false, true, appliedFor})
+}
+
+func (s *Store) add(row contained.Kind, of kind) error {
+	gk := row.GVK.GroupKind()
+	s.kinds[gk] = of
+	indexers := cache.Indexers{byApplication: indexBy(of.of)}
+	if gk == autoscalers {
+		indexers[byScaled] = indexScaled
 	}
-	return nil, nil
+	there := of.informer.GetIndexer().GetIndexers()
+	maps.DeleteFunc(indexers, func(name string, _ cache.IndexFunc) bool { return there[name] != nil }) // by another Store
+	if err := of.informer.AddIndexers(indexers); err != nil {
+		return fmt.Errorf("index %s by their applications: %w", row.Resource.Resource, err)
+	}
+	return nil
+}
+
+func indexBy(application func(obj any) (cache.ObjectName, bool)) cache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		if name, of := application(obj); of {
+			return []string{name.String()}, nil
+		}
+		return nil, nil
+	}
+}
+
+// appliedFor returns the application that an object was applied for.
+func appliedFor(obj any) (cache.ObjectName, bool) {
+	if object, is := caches.Last(obj).(metav1.Object); !is || object.GetAnnotations()[v1alpha1.AnnotationApplied] == "" {
+		return cache.ObjectName{}, false
+	}
+	return applicationOf(obj)
 }
 
 // applicationOf returns the application that an object belongs to.
@@ -85,13 +122,13 @@ func applicationOf(obj any) (cache.ObjectName, bool) {
 // Watch has changed called for the application of every object that changes. It returns what tells that all of built-in kinds is known: custom ones come
 // when they are defined.
 func (s *Store) Watch(changed func(cache.ObjectName)) ([]cache.InformerSynced, error) {
-	tell := func(obj any) {
-		if name, of := applicationOf(obj); of {
-			changed(name)
-		}
-	}
 	var synced []cache.InformerSynced
 	for gk, kind := range s.kinds {
+		tell := func(obj any) {
+			if name, of := kind.of(obj); of {
+				changed(name)
+			}
+		}
 		registration, err := kind.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: tell, DeleteFunc: tell,
 			UpdateFunc: func(old, obj any) {

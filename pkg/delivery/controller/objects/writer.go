@@ -268,8 +268,14 @@ func Owned(object metav1.Object, owner Owner) bool {
 	return false
 }
 
-// errNoAccount says why nobody deletes an object in no namespace.
-var errNoAccount = errors.New("it is in no namespace, and deleted as a ServiceAccount alone: set spec.serviceAccountName to one that may delete it, or delete it yourself")
+// byAccount reports whether objects of a kind are written, and deleted, by the rights of a ServiceAccount alone.
+func (w *Writer) byAccount(kind schema.GroupKind) bool {
+	_, scoped := w.store.scoped.Resource(kind)
+	return scoped || w.store.kinds[kind].granted
+}
+
+// errNoAccount says why nobody deletes an object that a ServiceAccount has written.
+var errNoAccount = errors.New("it is deleted as a ServiceAccount alone: set spec.serviceAccountName to one that may delete it, or delete it yourself")
 
 // at returns where the objects of a kind that is watched are.
 func (w *Writer) at(account Account, key wanted.Key) (at place, watched bool) {
@@ -287,7 +293,7 @@ func (w *Writer) Delete(ctx context.Context, account Account, key wanted.Key, ob
 	if !watched || object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if at.namespace == "" && account.ServiceAccount == "" {
+	if account.ServiceAccount == "" && w.byAccount(schema.GroupKind{Group: key.Group, Kind: key.Kind}) {
 		return &RefusedError{key, errNoAccount}
 	}
 	client, err := w.client(account)

@@ -4,6 +4,7 @@ package releases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	deliverylisters "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
@@ -125,6 +127,11 @@ func New(o Options) (*Controller, error) {
 	store, err := objects.NewStore(o.Kube, o.Customs, o.ClusterScoped)
 	if err != nil {
 		return nil, err
+	if err := errors.Join(
+		store.Grant(contained.Applications, ours.Applications().Informer()), store.Grant(contained.PlacementPolicies, theirs.PlacementPolicies().Informer()),
+	); err != nil {
+		return nil, err
+	}
 	}
 	ours, theirs := o.Manifold.Delivery().V1alpha1(), o.Manifold.Manifold().V1alpha1()
 	releases := ours.Releases().Informer()

@@ -162,6 +162,7 @@ func (w *world) fill(kube informers.SharedInformerFactory, ours externalversions
 	}
 	w.move(kube, appsv1.SchemeGroupVersion.WithResource("deployments"))
 	w.move(kube, ingresses)
+	w.move(kube, roles)
 	was, is := ours.Delivery().V1alpha1(), w.ours.Delivery().V1alpha1()
 	policies, clusters := ours.Manifold().V1alpha1().PlacementPolicies().Informer(), ours.Manifold().V1alpha1().Clusters().Informer()
 	for from, to := range map[cache.SharedIndexInformer]cache.SharedIndexInformer{
@@ -264,6 +265,9 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	if patch.GetResource() == gizmoResource {
 		return w.applyGizmo(in, dryRun, compared)
 	}
+	if strings.HasSuffix(action.(clienttesting.PatchActionImpl).PatchOptions.FieldManager, "-shares") {
+		return w.applyShares(informer, in)
+	}
 	informer := w.informer(patch.GetResource())
 	if _, whole := in.Object["spec"]; !whole && (in.GetKind() == "Service" || in.GetKind() == "Ingress") { // what clusters hold otherwise, and nothing else
 		w.writes = append(w.writes, key)
@@ -313,6 +317,30 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	}
 	w.add(informer, typed.(metav1.Object))
 	in.SetResourceVersion(strconv.Itoa(w.version))
+// applyShares is what the server does when nothing is applied but who holds which revision of what a ServiceAccount has written.
+func (w *world) applyShares(informer cache.SharedIndexInformer, in *unstructured.Unstructured) (bool, runtime.Object, error) {
+	old, _, _ := informer.GetIndexer().GetByKey("shop/" + in.GetName())
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(old)
+	if err != nil {
+		return true, nil, err
+	}
+	out := &unstructured.Unstructured{Object: content}
+	w.annotate(out, manifold.AnnotationPlacement, in.GetAnnotations()[manifold.AnnotationPlacement])
+	if workloadKinds[in.GetKind()] {
+		w.annotate(out, manifold.AnnotationPlacement, w.place(out).String())
+	}
+	typed, err := scheme.Scheme.New(in.GroupVersionKind())
+	if err != nil {
+		return true, nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(out.Object, typed); err != nil {
+		return true, nil, err
+	}
+	w.add(informer, typed.(metav1.Object))
+	in.SetResourceVersion(strconv.Itoa(w.version))
+	return true, in, nil
+}
+
 	in.SetUID(typed.(metav1.Object).GetUID())
 	return true, in, nil
 }
