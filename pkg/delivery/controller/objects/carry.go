@@ -201,10 +201,34 @@ func newer(shown, stored metav1.Object) bool {
 
 // prune deletes what is no longer wanted.
 func (c *Carrier) prune(ctx context.Context, order Order) error {
+	for _, p := range order.surplus() {
+		if p.pin != "" {
+			if err := c.Pin(ctx, order.Account, p.Key, p.Object, p.pin); err != nil {
+				return fmt.Errorf("take %s, which is no longer wanted, off clusters that the application has left: %w", p.Key, err)
+			}
+			continue
+		}
+		if err := c.Delete(ctx, order.Account, p.Key, p.Object); err != nil {
+			return fmt.Errorf("delete %s, which is no longer wanted: %w", p.Key, err)
+		}
+	}
+	return nil
+}
+
+// surplus is an object that an order does not want any more.
+type surplus struct {
+	observe.Present
+	// pin are the clusters in which it stays, "" if it is deleted.
+	pin string
+}
+
+// surplus is what is there, and goes with the order.
+func (order Order) surplus() []surplus {
 	wants := sets.New[wanted.Key]()
 	for _, object := range order.Wanted.Objects {
 		wants.Insert(object.Key)
 	}
+	var out []surplus
 	for _, p := range order.Present {
 		variant := p.Object.GetAnnotations()[v1alpha1.AnnotationVariant]
 		if wants.Has(p.Key) || variant == "" || !Owned(p.Object, order.Owner) || order.Keeps != nil && order.Keeps(variant) {
@@ -213,23 +237,24 @@ func (c *Carrier) prune(ctx context.Context, order Order) error {
 		if variant == v1alpha1.AllVariants && order.Wanted.Unrouted != "" {
 			continue // requests still come by it
 		}
-		if variant == delivery.Primary && !order.Prunes {
-			pin, leaves := leftBy(p, order.Clusters)
-			if !leaves {
-				continue
-			}
-			if pin != "" {
-				if err := c.Pin(ctx, order.Account, p.Key, p.Object, pin); err != nil {
-					return fmt.Errorf("take %s, which is no longer wanted, off clusters that the application has left: %w", p.Key, err)
-				}
-				continue
-			}
-		}
-		if err := c.Delete(ctx, order.Account, p.Key, p.Object); err != nil {
-			return fmt.Errorf("delete %s, which is no longer wanted: %w", p.Key, err)
+		if variant != delivery.Primary || order.Prunes {
+			out = append(out, surplus{Present: p})
+		} else if pin, leaves := leftBy(p, order.Clusters); leaves {
+			out = append(out, surplus{p, pin})
 		}
 	}
-	return nil
+	return out
+}
+
+// Deletes are the objects that are deleted when the order is carried out.
+func (order Order) Deletes() []wanted.Key {
+	var out []wanted.Key
+	for _, p := range order.surplus() {
+		if p.pin == "" && p.Object.GetDeletionTimestamp() == nil {
+			out = append(out, p.Key)
+		}
+	}
+	return out
 }
 
 // leftBy says which of its clusters a workload keeps that runs in some which the application has left, and reports whether there are such.

@@ -175,12 +175,16 @@ func (c *Controller) firstStep(
 	if err := c.served(ctx, app, plan, result.Status.Targets); err != nil {
 		return result, err
 	}
-	return result, c.try(ctx, app, value, plan, result.Status.Targets)
+	trial := c.trial(app, value, plan)
+	if err := c.try(ctx, app, trial, result.Status.Targets); err != nil {
+		return result, err
+	}
+	return result, c.deletable(ctx, app, trial, plan, result.Status.Targets)
 }
 
-// try returns a refusedError where the server would not take a release in these places, and a waitError where that cannot be told.
-func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, value delivery.Release, plan *v1alpha1.ReleasePlan, places []delivery.Place) error {
-	trial := trials.Trial{
+// trial is what is asked about a release.
+func (c *Controller) trial(app *v1alpha1.Application, value delivery.Release, plan *v1alpha1.ReleasePlan) trials.Trial {
+	return trials.Trial{
 		Application: c.describe(app, plan, nil), Release: value, Complete: c.Complete,
 		Contents: c.revisions.contentsIn(app.Namespace), Hash: c.revisions.hashIn(app.Namespace),
 		Present: func(key wanted.Key) metav1.Object {
@@ -191,6 +195,10 @@ func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, value d
 			return c.carrier.Try(ctx, accountOf(app), ownerOf(app), object)
 		},
 	}
+}
+
+// try returns a refusedError where the server would not take a release in these places, and a waitError where that cannot be told.
+func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, trial trials.Trial, places []delivery.Place) error {
 	refused, err := trial.Run(ctx, places)
 	switch {
 	case refused != "":

@@ -97,3 +97,32 @@ func (t Trial) copyOf(variant string, place delivery.Place) (delivery.Part, bool
 	part, has := before.Part(delivery.Primary, place.Cluster)
 	return delivery.Part{Revision: part.Revision, Target: part.Target}, has
 }
+
+// Copies are the objects that stages make as copies in some places, which other stages take away. What cannot be made is left out.
+func (t Trial) Copies(places []delivery.Place) []wanted.Key {
+	var out []wanted.Key
+	for _, stage := range t.Release.Stages {
+		name := delivery.Canary
+		if stage.Name == delivery.StageBaselineRollout {
+			name = delivery.Baseline
+		}
+		for _, place := range places {
+			part, has := t.copyOf(name, place)
+			if stage.Copy == nil || !has || len(stage.Targets) > 0 && !slices.Contains(stage.Targets, place.Target) {
+				continue
+			}
+			variant := stage.Variant(name)
+			variant.Clusters = map[string]delivery.Part{place.Cluster: part}
+			made, err := t.standsFor(delivery.Set{name: variant})
+			if err != nil {
+				continue
+			}
+			for _, object := range made.Objects {
+				if object.Variant == name && !slices.Contains(out, object.Key) {
+					out = append(out, object.Key)
+				}
+			}
+		}
+	}
+	return out
+}
