@@ -103,15 +103,14 @@ func (c *Customs) at(kind schema.GroupKind, above metav1.Object, cluster string,
 	fail := func(err error) (Hold, error) {
 		return Hold{}, fmt.Errorf("%s %s/%s is to be held at revision %q in cluster %q: %w", kind.Kind, above.GetNamespace(), above.GetName(), at.Name, cluster, err)
 	}
-	found, err := c.reader.Find(above.GetNamespace(), at.Name, at.Target, kind, above.GetName())
+	found, same, err := find(c.reader, kind, above, at)
 	switch {
 	case errors.Is(err, contents.ErrAbsent):
 		out.Absent = true
 		return out, nil
 	case err != nil:
-		return fail(fmt.Errorf("%w: %w", ErrUnreadable, err))
-	}
-	if now, err := c.reader.Find(above.GetNamespace(), stands.Name, stands.Target, kind, above.GetName()); err == nil && now.Hash == found.Hash {
+		return fail(err)
+	case same:
 		return out, nil
 	}
 	if number > newest { // the server may refuse it still
@@ -119,6 +118,32 @@ func (c *Customs) at(kind schema.GroupKind, above metav1.Object, cluster string,
 	}
 	out.Content, out.Hash = found.Object, found.Hash
 	return out, nil
+}
+
+// find returns what a revision has of an object, and reports whether that is the same as what the object stands at.
+func find(reader *contents.Reader, kind schema.GroupKind, above metav1.Object, at identity.Revision) (found contents.Content, same bool, err error) {
+	found, err = reader.Find(above.GetNamespace(), at.Name, at.Target, kind, above.GetName())
+	if err != nil {
+		return found, false, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	stands := identity.ParseRevision(above.GetAnnotations()[v1alpha1.AnnotationContent])
+	now, err := reader.Find(above.GetNamespace(), stands.Name, stands.Target, kind, above.GetName())
+	return found, err == nil && now.Hash == found.Hash, nil
+}
+
+// CustomAt returns an object of a custom kind as clusters hold it at a revision: as it stands where that says the same of it. The error wraps ErrUnreadable.
+func CustomAt(reader *contents.Reader, kind schema.GroupKind, above *unstructured.Unstructured, at identity.Revision) (*unstructured.Unstructured, error) {
+	if at == identity.ParseRevision(above.GetAnnotations()[v1alpha1.AnnotationContent]) {
+		return above, nil
+	}
+	found, same, err := find(reader, kind, above, at)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s %s/%s at revision %q: %w", kind.Kind, above.GetNamespace(), above.GetName(), at.Name, err)
+	case same:
+		return above, nil
+	}
+	return found.Object, nil
 }
 
 // wanted is the revision that a cluster is to hold by the last release that has begun, the zero value if none says so. A cluster may await that the release

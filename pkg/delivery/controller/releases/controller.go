@@ -24,12 +24,13 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	deliverylisters "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/work"
-	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/routes"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/delivery/scripts"
 )
 
@@ -127,13 +128,13 @@ func New(o Options) (*Controller, error) {
 	store, err := objects.NewStore(o.Kube, o.Customs, o.ClusterScoped)
 	if err != nil {
 		return nil, err
+	}
+	ours, theirs := o.Manifold.Delivery().V1alpha1(), o.Manifold.Manifold().V1alpha1()
 	if err := errors.Join(
 		store.Grant(contained.Applications, ours.Applications().Informer()), store.Grant(contained.PlacementPolicies, theirs.PlacementPolicies().Informer()),
 	); err != nil {
 		return nil, err
 	}
-	}
-	ours, theirs := o.Manifold.Delivery().V1alpha1(), o.Manifold.Manifold().V1alpha1()
 	releases := ours.Releases().Informer()
 	if err := releases.AddIndexers(cache.Indexers{byApplication: func(obj any) ([]string, error) {
 		release := obj.(*v1alpha1.Release)
@@ -150,7 +151,7 @@ func New(o Options) (*Controller, error) {
 		queue:   work.NewQueue[cache.ObjectName](o.Queues.Of("releases"), firstRetry, lastRetry),
 		asking:  work.NewPlaces(measuring, measuringOf),
 	}
-	c.router = &routes.Router{Store: c.store, Carrier: c.carrier, Reader: o.Routes}
+	c.router = &routes.Router{Store: c.store, Carrier: c.carrier, Reader: o.Routes, Held: heldRoute(o.Contents, held.New(o.Contents, o.Complete))}
 	return c, c.watch()
 }
 

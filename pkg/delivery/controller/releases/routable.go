@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
 
@@ -15,10 +17,14 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/routes"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // carriedOut refuses stages that nobody carries out. It would be a lie to let them succeed.
@@ -70,6 +76,32 @@ func (c *Controller) served(ctx context.Context, app *v1alpha1.Application, plan
 	c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
 	return waitError{fmt.Sprintf("spec.traffic.method: kind %s is not served by cluster %s: install its definition there, or take the cluster out of the targets",
 		kind, text.Line(strings.Join(lack, ", "), mostNames))}
+}
+
+// heldRoute is a route as clusters hold it that are held at a revision: as it stands where that says the same of it.
+func heldRoute(reader *contents.Reader, versions *held.Versions) func(*unstructured.Unstructured, identity.Revision) (*unstructured.Unstructured, error) {
+	return func(route *unstructured.Unstructured, at identity.Revision) (*unstructured.Unstructured, error) {
+		kind := route.GroupVersionKind().GroupKind()
+		builtIn, is := projection.ForGVK(route.GroupVersionKind())
+		if !is {
+			return held.CustomAt(reader, kind, route, at)
+		}
+		above := builtIn.New()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(route.Object, above); err != nil {
+			return nil, fmt.Errorf("read %s %s/%s: %w", kind.Kind, route.GetNamespace(), route.GetName(), err)
+		}
+		version, err := versions.At(builtIn, above, at)
+		if err != nil {
+			return nil, err
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(version.Object)
+		if err != nil {
+			return nil, err
+		}
+		out := &unstructured.Unstructured{Object: content}
+		out.SetGroupVersionKind(builtIn.GVK)
+		return out, nil
+	}
 }
 
 // tellable refuses a release that shares out requests while what runs cannot be told from copies of it, before anything is changed.

@@ -463,3 +463,42 @@ func TestWhatOthersHaveSetInARouteStays(t *testing.T) {
 		w.settled()
 	})
 }
+
+// Clusters that are held at the revision of before hold the route as that has it, so their shares are made for that.
+func TestARouteThatChangesWithTheReleaseIsSharedOutInClustersThatAreHeld(t *testing.T) {
+	route := func(backends string) string {
+		return `{"apiVersion":"gateway.networking.k8s.io/v1","kind":"HTTPRoute","metadata":{"name":"front","annotations":{"manifold.dev/clusters":"east,west"}},` +
+			`"spec":{"rules":[{"backendRefs":` + backends + `}]}}`
+	}
+	each(t, func(t *testing.T, w *world) {
+		w.given(func(app *v1alpha1.Application) {
+			sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":20}`, `{"primary":60,"canary":40}`)(app)
+			stages := app.Spec.Pipeline.Stages
+			stages[3].Targets = []string{"east"} // west is held
+			app.Spec.Pipeline.Stages = slices.Insert(stages, 5, stage(v1alpha1.StageWaitApproval, "still", ""))
+		}, both...)
+		w.revise(1, both, webService, labelled("one"), route(`[{"name":"web","port":80}]`))
+		w.asks("web-a", "web-v1", nil)
+		w.until("web-a", v1alpha1.ReleaseSucceeded)
+		w.settled()
+		w.revise(2, both, webService, labelled("two"), route(`[{"name":"web","port":80,"filters":[]}]`))
+		w.asks("web-b", "web-v2", nil)
+		w.waits("web-b", "agree")
+		w.holds("primary web:80 web-canary:20")
+		w.agreed()
+		w.waits("web-b", "still")
+		if got := w.runs("web"); got != "east:10xtwo west:10xone" {
+			t.Errorf("runs %s", got)
+		}
+		w.holds("primary web:60 web-canary:40")
+		w.settled()
+		for cluster, filtered := range map[string]bool{"east": true, "west": false} {
+			refs, _ := projection.RoutesOf(w.front)[cluster]["/spec/rules/0/backendRefs"].Is.([]any)
+			for _, ref := range refs {
+				if _, has := ref.(map[string]any)["filters"]; has != filtered {
+					t.Errorf("cluster %s holds %v", cluster, ref)
+				}
+			}
+		}
+	})
+}

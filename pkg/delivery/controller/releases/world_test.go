@@ -41,6 +41,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -98,10 +99,10 @@ func newWorld(t *testing.T, clusters ...string) *world {
 	w.client, w.gizmos = ourfake.NewClientset(), newGizmos()
 	w.gizmos.front = func() *unstructured.Unstructured { return w.front }
 	w.dynamic = dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
-	w.dynamic.PrependReactor("create", "selfsubjectaccessreviews", w.review)
 	w.dynamic.PrependReactor("patch", "*", w.apply)
 	w.dynamic.PrependReactor("get", "*", w.get)
 	w.dynamic.PrependReactor("delete", "*", w.remove)
+	w.dynamic.PrependReactor("create", "selfsubjectaccessreviews", w.review)
 	w.client.PrependReactor("*", "*", w.own)
 	for _, fake := range []*clienttesting.Fake{&w.dynamic.Fake, &w.client.Fake} {
 		fake.PrependReactor("*", "*", w.die)
@@ -269,10 +270,10 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	if patch.GetResource() == gizmoResource {
 		return w.applyGizmo(in, dryRun, compared)
 	}
+	informer := w.informer(patch.GetResource())
 	if strings.HasSuffix(action.(clienttesting.PatchActionImpl).PatchOptions.FieldManager, "-shares") {
 		return w.applyShares(informer, in)
 	}
-	informer := w.informer(patch.GetResource())
 	if _, whole := in.Object["spec"]; !whole && (in.GetKind() == "Service" || in.GetKind() == "Ingress") { // what clusters hold otherwise, and nothing else
 		w.writes = append(w.writes, key)
 		old, _, _ := informer.GetIndexer().GetByKey(in.GetNamespace() + "/" + in.GetName())
@@ -321,6 +322,10 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	}
 	w.add(informer, typed.(metav1.Object))
 	in.SetResourceVersion(strconv.Itoa(w.version))
+	in.SetUID(typed.(metav1.Object).GetUID())
+	return true, in, nil
+}
+
 // applyShares is what the server does when nothing is applied but who holds which revision of what a ServiceAccount has written.
 func (w *world) applyShares(informer cache.SharedIndexInformer, in *unstructured.Unstructured) (bool, runtime.Object, error) {
 	old, _, _ := informer.GetIndexer().GetByKey("shop/" + in.GetName())
@@ -342,10 +347,6 @@ func (w *world) applyShares(informer cache.SharedIndexInformer, in *unstructured
 	}
 	w.add(informer, typed.(metav1.Object))
 	in.SetResourceVersion(strconv.Itoa(w.version))
-	return true, in, nil
-}
-
-	in.SetUID(typed.(metav1.Object).GetUID())
 	return true, in, nil
 }
 
@@ -526,14 +527,27 @@ func (w *world) carryRoutes() {
 	}
 	reported, _ := summary.ParseCustomBreakdown(w.front.GetAnnotations()[manifold.AnnotationStatus])
 	for cluster := range identity.DecisionOf(w.front) {
-		if !w.dead[cluster] && !w.deaf[cluster] {
-			reported[cluster] = summary.CustomCluster{Generation: 1, Routes: projection.RoutesOf(w.front)[cluster].Mark()}
+		if hold, err := w.customHolds.In(frontKind.GroupKind(), w.front, cluster); !w.dead[cluster] && !w.deaf[cluster] && err == nil && !hold.Absent {
+			reported[cluster] = summary.CustomCluster{Generation: 1, Routes: markIn(w.front, hold, cluster), Content: hold.Revision.String()}
 		}
 		if problem := w.gizmos.problems[cluster]; problem != "" {
 			reported[cluster] = summary.CustomCluster{Problem: problem}
 		}
 	}
 	w.annotate(w.front, manifold.AnnotationStatus, reported.String())
+}
+
+// markIn is the mark of what a cluster holds of a route otherwise: nothing as long as that was made for something else than it holds.
+func markIn(front *unstructured.Unstructured, hold held.Hold, cluster string) string {
+	content := front
+	if hold.Content != nil {
+		content = hold.Content
+	}
+	fields := projection.RoutesOf(front)[cluster]
+	if len(traffic.Valid(content, fields)) < len(fields) {
+		return ""
+	}
+	return fields.Mark()
 }
 
 func (w *world) carryRoutesOf(resource schema.GroupVersionResource) {

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 // Reader reads the HTTPRoutes and VirtualServices of the logical cluster, see objects.Routes.
@@ -32,6 +33,9 @@ type Router struct {
 	Carrier *objects.Carrier
 	// Reader may be nil: nothing is shared out by HTTPRoutes and VirtualServices then.
 	Reader Reader
+	// Held returns a route as clusters hold it that are held at a revision. The error wraps held.ErrUnreadable. It may be nil: all of them hold routes as
+	// they stand then.
+	Held func(route *unstructured.Unstructured, at identity.Revision) (*unstructured.Unstructured, error)
 }
 
 // Application is what is known of one whose requests are shared out.

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -60,6 +62,25 @@ func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 	return nil
 }
 
+// routeIn is the route as a cluster is to hold it, or why that is not known. Where the route is among the manifests, a cluster that is held at another revision
+// holds what that says of it, and shares are made for nothing else.
+func (s *sharer) routeIn(cluster string) (route *unstructured.Unstructured, why string) {
+	key := wanted.KeyOf(s.route)
+	i := slices.IndexFunc(s.Wanted.Objects, func(object wanted.Object) bool { return object.Key == key && object.Variant == delivery.Primary })
+	if i < 0 || s.router.Held == nil {
+		return s.route, ""
+	}
+	share := s.Wanted.Objects[i].Clusters[cluster]
+	if share.Revision == "" {
+		return s.route, ""
+	}
+	route, err := s.router.Held(s.route, identity.Revision{Name: share.Revision, Target: share.Target})
+	if err != nil {
+		return nil, err.Error()
+	}
+	return route, ""
+}
+
 // findBeside finds the Ingress by which nginx gives a canary its share.
 func (s *sharer) findBeside(of *v1alpha1.Traffic) {
 	if !of.NginxCanary {
@@ -81,7 +102,12 @@ func (s *sharer) findBeside(of *v1alpha1.Traffic) {
 // weighBeside has the Ingress beside the one in front get the share of the canary. That one stays as it is.
 func (s *sharer) weighBeside(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) {
 	if s.route != nil {
-		s.weights[cluster] = traffic.Others(s.route, s.backends(of, front, nil), projection.RoutesOf(s.route)[cluster])
+		route, why := s.routeIn(cluster)
+		if why != "" {
+			s.stay(cluster, why)
+			return
+		}
+		s.weights[cluster] = traffic.Others(route, s.backends(of, front, nil), projection.RoutesOf(s.route)[cluster])
 	}
 	fields, err := traffic.NginxWeight(shares, delivery.Canary)
 	switch {
@@ -164,7 +190,12 @@ func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[s
 			s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
 		return
 	}
-	fields, err := traffic.Weights(s.route, s.backends(of, front, shares), projection.RoutesOf(s.route)[cluster])
+	route, why := s.routeIn(cluster)
+	if why != "" {
+		s.stay(cluster, why)
+		return
+	}
+	fields, err := traffic.Weights(route, s.backends(of, front, shares), projection.RoutesOf(s.route)[cluster])
 	if err != nil {
 		s.stay(cluster, path+": "+err.Error())
 		return
