@@ -113,10 +113,10 @@ func begunBefore(a, b *v1alpha1.Release) int {
 	return cmp.Or(cmp.Compare(a.Status.Sequence, b.Status.Sequence), older(a, b))
 }
 
-// older orders releases from the oldest. Of those that were made in the same second, which is all that is told of it, the order in which they have
+// older orders releases from the oldest. Of those that were made in the same second, where no more is told of it, the order in which they have
 // begun counts, and one that has not begun comes last.
 func older(a, b *v1alpha1.Release) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(turn(a), turn(b)), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(v1alpha1.CompareMade(a, b), cmp.Compare(turn(a), turn(b)), cmp.Compare(a.Name, b.Name))
 }
 
 // turn is the place of a release among those that begin.
@@ -173,7 +173,7 @@ func (s State) Wanted() (revision string, cause v1alpha1.ReleaseCause) {
 	due, chosen := s.due(), s.chosen()
 	manual := s.Application.ByHand()
 	switch {
-	case chosen != nil && (manual || due == nil || !chosen.CreationTimestamp.Before(&due.CreationTimestamp)):
+	case chosen != nil && (manual || due == nil || v1alpha1.CompareMade(chosen, due) >= 0):
 		return asked(chosen), v1alpha1.CauseCommand
 	case manual || due == nil:
 		return s.Live(), v1alpha1.CauseCommand

@@ -235,6 +235,33 @@ func TestWhatIsWanted(t *testing.T) {
 	}
 }
 
+// A time of the API tells no more than the second, and a revision may be made in the one in which somebody goes back.
+func TestWhatIsMadeInTheSameSecondIsInTheOrderInWhichItWasMade(t *testing.T) {
+	for name, test := range map[string]struct {
+		revision, release int // milliseconds within the second, -1 for what was made before that was told
+		want              string
+	}{
+		"a revision that came after somebody went back":  {revision: 700, release: 300, want: "web-v2"},
+		"a revision that somebody went back from":        {revision: 300, release: 700, want: "web-v1"},
+		"somebody's word, where nothing more is known":   {revision: -1, release: -1, want: "web-v1"},
+		"somebody's word, where it is known of one only": {revision: 700, release: -1, want: "web-v1"},
+	} {
+		all, back := revisions(2), release("back", 20, 1, command, v1alpha1.ReleaseSucceeded)
+		for object, milliseconds := range map[metav1.Object]int{all[1]: test.revision, back: test.release} {
+			if milliseconds >= 0 {
+				v1alpha1.SetMade(object, at(20).Add(time.Duration(milliseconds)*time.Millisecond))
+			}
+		}
+		state := State{Application: application(), Revisions: all, Releases: []*v1alpha1.Release{back}}
+		if got, _ := state.Wanted(); got != test.want {
+			t.Errorf("%s: wanted is %s, want %s", name, got, test.want)
+		}
+		if next, _ := state.Next(); (next != nil) != (test.want == "web-v2") {
+			t.Errorf("%s: released is %v", name, next)
+		}
+	}
+}
+
 func TestTargetsThatComeAndGoAndComeAgain(t *testing.T) {
 	east, both := []v1alpha1.Target{{Name: "a", Cluster: "east"}}, []v1alpha1.Target{{Name: "a", Cluster: "east"}, {Name: "b", Cluster: "west"}}
 	state := State{Application: application(), Revisions: revisions(1)}

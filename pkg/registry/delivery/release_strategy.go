@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +30,7 @@ func (releaseStrategy) PrepareForCreate(ctx context.Context, object runtime.Obje
 	release := object.(*v1alpha1.Release)
 	release.Status = v1alpha1.ReleaseStatus{Phase: v1alpha1.ReleasePending}
 	release.Generation = 1
+	v1alpha1.SetMade(release, time.Now())
 	release.Spec.TriggeredBy.User = ""
 	if caller, ok := request.UserFrom(ctx); ok {
 		release.Spec.TriggeredBy.User = caller.GetName()
@@ -41,6 +43,7 @@ func (releaseStrategy) PrepareForUpdate(_ context.Context, object, old runtime.O
 	release, before := object.(*v1alpha1.Release), old.(*v1alpha1.Release)
 	release.Status = before.Status
 	release.Spec.TriggeredBy.User = before.Spec.TriggeredBy.User
+	v1alpha1.KeepMade(release, before)
 	labelWithApplication(release, before.Spec.Application)
 }
 

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,11 +21,13 @@ func (revisionStrategy) NamespaceScoped() bool { return true }
 func (revisionStrategy) PrepareForCreate(_ context.Context, object runtime.Object) {
 	revision := object.(*v1alpha1.ApplicationRevision)
 	revision.Generation = 1
+	v1alpha1.SetMade(revision, time.Now())
 	labelWithApplication(revision, revision.Spec.Application)
 }
 
-func (revisionStrategy) PrepareForUpdate(_ context.Context, object, _ runtime.Object) {
+func (revisionStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
 	revision := object.(*v1alpha1.ApplicationRevision)
+	v1alpha1.KeepMade(revision, old.(*v1alpha1.ApplicationRevision))
 	labelWithApplication(revision, revision.Spec.Application)
 }
 

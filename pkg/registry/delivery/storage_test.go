@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,6 +107,27 @@ func TestReleasesSayWhoMadeThem(t *testing.T) {
 	}
 	if got := object.(*v1alpha1.Release).Spec.TriggeredBy.User; got != "alice" {
 		t.Errorf("an update has made %q the maker", got)
+	}
+}
+
+// Releases are in the order in which they were made, which nobody can forge.
+func TestTheServerSaysWhenAReleaseWasMade(t *testing.T) {
+	storage := stores(t)
+	before := time.Now()
+	made := create(t, storage)
+	told := made.Annotations[v1alpha1.AnnotationMade]
+	if at, err := time.Parse(time.RFC3339Nano, told); err != nil || at.Before(before.Truncate(time.Microsecond)) || at.After(time.Now()) {
+		t.Errorf("it was made at %q (%v), after %s", told, err, before)
+	}
+	forged := made.DeepCopy()
+	forged.Annotations = map[string]string{v1alpha1.AnnotationMade: "2000-01-01T00:00:00.000000Z", "team": "shop"}
+	object, _, err := storage["releases"].(rest.Updater).Update(as(t, "mallory"), made.Name, rest.DefaultUpdatedObjectInfo(forged), nil,
+		rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := object.(*v1alpha1.Release).Annotations; got[v1alpha1.AnnotationMade] != told || got["team"] != "shop" {
+		t.Errorf("it says %v, want %s", got, told)
 	}
 }
 

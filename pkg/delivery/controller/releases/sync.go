@@ -114,7 +114,7 @@ func (c *Controller) gather(app *v1alpha1.Application) (situation, error) {
 		s.running = s.last
 	}
 	slices.SortFunc(s.waiting, func(a, b *v1alpha1.Release) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(v1alpha1.CompareMade(a, b), cmp.Compare(a.Name, b.Name))
 	})
 	return s, nil
 }
