@@ -235,8 +235,8 @@ func (r *reader) workload(ref *Reference, out *Revision, at, path *field.Path) {
 	if slices.Contains([]string{v1alpha1.VariantPrimary, v1alpha1.VariantCanary, v1alpha1.VariantBaseline}, out.Variant) {
 		r.errs = append(r.errs, field.Invalid(path, out.Name, "variants of Applications are called that: choose another name"))
 	}
-	if ref.Revision < 0 || ref.Revision > 0 && ref.Kind != "Deployment" {
-		r.errs = append(r.errs, field.Invalid(at.Child("revision"), ref.Revision, "must be the revision of a Deployment, as kubectl rollout history shows it"))
+	if ref.Revision < 0 {
+		r.errs = append(r.errs, field.Invalid(at.Child("revision"), ref.Revision, "must be a revision of the workload, as kubectl rollout history shows it"))
 	}
 }
 

@@ -85,7 +85,7 @@ func TestTheExamplesOf2021AreRead(t *testing.T) {
 }
 
 func TestK43AWorkloadIsARevision(t *testing.T) {
-	got := read(t, `{drainSeconds: 5, appRevisions: [{name: 1, reference: {kind: Deployment, name: web, revision: 3}}, {name: now, reference: {kind: StatefulSet, name: db}}]}`)
+	got := read(t, `{drainSeconds: 5, appRevisions: [{name: 1, reference: {kind: Deployment, name: web, revision: 3}}, {name: now, reference: {kind: StatefulSet, name: db}}, {name: before, reference: {kind: StatefulSet, name: db, revision: 2}}]}`)
 	one, now := got.Revisions[0], got.Revisions[1]
 	if !one.Native() || one.Variant != "v1" || one.Service() != "web-v1" || one.Reference() != "Deployment/web, revision 3" || now.Variant != "now" || now.Reference() != "StatefulSet/db" {
 		t.Errorf("%+v", got.Revisions)
@@ -98,40 +98,40 @@ func TestK43AWorkloadIsARevision(t *testing.T) {
 // What the definition refuses at admission is refused here as well: whoever has another definition installed is told.
 func TestWhatIsWrongIsToldByItsPath(t *testing.T) {
 	for name, test := range map[string]struct{ in, want string }{
-		"a revision of nothing":         {"{appRevisions: [{name: 1}]}", "spec.appRevisions[0].reference: Required value"},
-		"both spellings":                {"{appRevisions: [{name: 1, reference: web-v1, ref: web-v1}]}", "spec.appRevisions[0].reference: Forbidden"},
-		"a name that is none":           {"{appRevisions: [{name: A, reference: web-v1}]}", `spec.appRevisions[0].name: Invalid value: "A"`},
-		"no name":                       {"{appRevisions: [{reference: web-v1}]}", "spec.appRevisions[0].name: Invalid value"},
-		"a name twice":                  {"{appRevisions: [{name: 1, reference: web-v1}, {name: '1', reference: web-v2}]}", "spec.appRevisions[1].name: Duplicate"},
-		"a reference twice":             {"{appRevisions: [{name: 1, reference: web-v1}, {name: 2, ref: web-v1}]}", "spec.appRevisions[1].reference: Duplicate value: \"web-v1, which revision 1 is as well\""},
-		"no revision's name":            {"{appRevisions: [{name: 1, reference: web}]}", "spec.appRevisions[0].reference: Invalid value: \"web\": revisions are called APPLICATION-vNUMBER"},
-		"revisions of two applications": {"{appRevisions: [{name: 1, reference: web-v1}, {name: 2, reference: db-v2}]}", "all must be of one application"},
-		"a kind that cannot run":        {"{appRevisions: [{name: 1, reference: {kind: Job, name: a}}]}", "spec.appRevisions[0].reference.kind: Unsupported value"},
-		"a variant's own name":          {"{appRevisions: [{name: canary, reference: {kind: Deployment, name: web}}]}", "spec.appRevisions[0].name: Invalid value: \"canary\""},
-		"the history of a StatefulSet":  {"{appRevisions: [{name: a, reference: {kind: StatefulSet, name: db, revision: 2}}]}", "spec.appRevisions[0].reference.revision"},
-		"a name too long for a variant": {"{appRevisions: [{name: abcdefghijklmnopqrstuvw, reference: {kind: Deployment, name: web}}]}", "spec.appRevisions[0].name: Too long"},
-		"weight and replicas":           {"{appRevisions: [{name: 1, ref: web-v1, placement: [{distribution: {weight: 1, replicas: 1}}]}]}", "spec.appRevisions[0].placement[0].distribution: Forbidden"},
-		"a weight below 0":              {"{appRevisions: [{name: 1, ref: web-v1, placement: [{distribution: {weight: -1}}]}]}", "spec.appRevisions[0].placement[0].distribution.weight"},
-		"replicas below 0":              {"{appRevisions: [{name: 1, ref: web-v1, placement: [{distribution: {replicas: -1}}]}]}", "spec.appRevisions[0].placement[0].distribution.replicas"},
-		"weights of nothing":            {"{appRevisions: [{name: 1, ref: web-v1, placement: [{distribution: {weight: 0}}]}]}", "spec.appRevisions[0].placement: Invalid value"},
-		"some of each":                  {"{appRevisions: [{name: 1, ref: web-v1, placement: [{}, {distribution: {replicas: 1}}]}]}", "spec.appRevisions[0].placement: Invalid value"},
-		"a host that is none":           {"{appRevisions: [{name: 1, ref: web-v1, service: {http: {host: a/b}}}]}", "spec.appRevisions[0].service.http.host"},
-		"tls without a host":            {"{appRevisions: [{name: 1, ref: web-v1, service: {http: {tls: {}}}}]}", "spec.appRevisions[0].service.http.host: Required"},
-		"tls of no mode":                {"{appRevisions: [{name: 1, ref: web-v1, service: {http: {host: a.b, tls: {mode: x}}}}]}", "spec.appRevisions[0].service.http.tls.mode: Unsupported"},
-		"a target that is no revision":  {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 2, percent: 100}]}]}", "spec.trafficRules[0].weightedTargets[0].revisionName: Invalid value: \"2\""},
-		"a target twice":                {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 50}, {revisionName: 1, percent: 50}]}]}", "weightedTargets[1].revisionName: Duplicate"},
-		"percents of 90":                {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 90}]}]}", "spec.trafficRules[0].weightedTargets: Invalid value: 90: the percents must add up to 100"},
-		"a percent of 101":              {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 101}]}]}", "weightedTargets[0].percent"},
-		"percent and weight":            {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 100, weight: 100}]}]}", "weightedTargets[0].weight: Forbidden"},
-		"a rule for nobody":             {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{}]}", "spec.trafficRules[0].weightedTargets: Required"},
-		"a rule twice":                  {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{name: a, weightedTargets: [{revisionName: 1}]}, {name: a, weightedTargets: [{revisionName: 1}]}]}", "spec.trafficRules[1].name: Duplicate"},
-		"a path that is none":           {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{match: [{uri: {prefix: a}}], weightedTargets: [{revisionName: 1}]}]}", "spec.trafficRules[0].match[0].uri.prefix"},
-		"K35 percents of an Ingress":    {"{appRevisions: [{name: 1, ref: web-v1}], trafficMode: Ingress, trafficRules: [{weightedTargets: [{revisionName: 1, percent: 100}]}]}", "spec.trafficRules: Forbidden"},
-		"no percents for Istio":         {"{appRevisions: [{name: 1, ref: web-v1}], trafficMode: Istio, trafficRules: [{weightedTargets: [{revisionName: 1}]}]}", "spec.trafficRules: Required"},
-		"rules of both sorts":           {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1}]}, {weightedTargets: [{revisionName: 1, percent: 100}]}]}", "spec.trafficRules: Invalid value"},
-		"rules at both places":          {"{appRevisions: [{name: 1, ref: web-v1}], traffic: {http: [{weightedTargets: [{revisionName: 1}]}]}, trafficRules: [{weightedTargets: [{revisionName: 1}]}]}", "spec.traffic.http: Forbidden"},
-		"another mode":                  {"{appRevisions: [{name: 1, ref: web-v1}], trafficMode: Nginx}", "spec.trafficMode: Unsupported"},
-		"a drain below 0":               {"{appRevisions: [{name: 1, ref: web-v1}], drainSeconds: -1}", "spec.drainSeconds"},
+		"a revision of nothing":          {"{appRevisions: [{name: 1}]}", "spec.appRevisions[0].reference: Required value"},
+		"both spellings":                 {"{appRevisions: [{name: 1, reference: web-v1, ref: web-v1}]}", "spec.appRevisions[0].reference: Forbidden"},
+		"a name that is none":            {"{appRevisions: [{name: A, reference: web-v1}]}", `spec.appRevisions[0].name: Invalid value: "A"`},
+		"no name":                        {"{appRevisions: [{reference: web-v1}]}", "spec.appRevisions[0].name: Invalid value"},
+		"a name twice":                   {"{appRevisions: [{name: 1, reference: web-v1}, {name: '1', reference: web-v2}]}", "spec.appRevisions[1].name: Duplicate"},
+		"a reference twice":              {"{appRevisions: [{name: 1, reference: web-v1}, {name: 2, ref: web-v1}]}", "spec.appRevisions[1].reference: Duplicate value: \"web-v1, which revision 1 is as well\""},
+		"no revision's name":             {"{appRevisions: [{name: 1, reference: web}]}", "spec.appRevisions[0].reference: Invalid value: \"web\": revisions are called APPLICATION-vNUMBER"},
+		"revisions of two applications":  {"{appRevisions: [{name: 1, reference: web-v1}, {name: 2, reference: db-v2}]}", "all must be of one application"},
+		"a kind that cannot run":         {"{appRevisions: [{name: 1, reference: {kind: Job, name: a}}]}", "spec.appRevisions[0].reference.kind: Unsupported value"},
+		"a variant's own name":           {"{appRevisions: [{name: canary, reference: {kind: Deployment, name: web}}]}", "spec.appRevisions[0].name: Invalid value: \"canary\""},
+		"a revision that no history has": {"{appRevisions: [{name: a, reference: {kind: StatefulSet, name: db, revision: -2}}]}", "spec.appRevisions[0].reference.revision"},
+		"a name too long for a variant":  {"{appRevisions: [{name: abcdefghijklmnopqrstuvw, reference: {kind: Deployment, name: web}}]}", "spec.appRevisions[0].name: Too long"},
+		"weight and replicas":            {"{appRevisions: [{name: 1, ref: web-v1, placement: [{distribution: {weight: 1, replicas: 1}}]}]}", "spec.appRevisions[0].placement[0].distribution: Forbidden"},
+		"a weight below 0":               {"{appRevisions: [{name: 1, ref: web-v1, placement: [{distribution: {weight: -1}}]}]}", "spec.appRevisions[0].placement[0].distribution.weight"},
+		"replicas below 0":               {"{appRevisions: [{name: 1, ref: web-v1, placement: [{distribution: {replicas: -1}}]}]}", "spec.appRevisions[0].placement[0].distribution.replicas"},
+		"weights of nothing":             {"{appRevisions: [{name: 1, ref: web-v1, placement: [{distribution: {weight: 0}}]}]}", "spec.appRevisions[0].placement: Invalid value"},
+		"some of each":                   {"{appRevisions: [{name: 1, ref: web-v1, placement: [{}, {distribution: {replicas: 1}}]}]}", "spec.appRevisions[0].placement: Invalid value"},
+		"a host that is none":            {"{appRevisions: [{name: 1, ref: web-v1, service: {http: {host: a/b}}}]}", "spec.appRevisions[0].service.http.host"},
+		"tls without a host":             {"{appRevisions: [{name: 1, ref: web-v1, service: {http: {tls: {}}}}]}", "spec.appRevisions[0].service.http.host: Required"},
+		"tls of no mode":                 {"{appRevisions: [{name: 1, ref: web-v1, service: {http: {host: a.b, tls: {mode: x}}}}]}", "spec.appRevisions[0].service.http.tls.mode: Unsupported"},
+		"a target that is no revision":   {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 2, percent: 100}]}]}", "spec.trafficRules[0].weightedTargets[0].revisionName: Invalid value: \"2\""},
+		"a target twice":                 {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 50}, {revisionName: 1, percent: 50}]}]}", "weightedTargets[1].revisionName: Duplicate"},
+		"percents of 90":                 {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 90}]}]}", "spec.trafficRules[0].weightedTargets: Invalid value: 90: the percents must add up to 100"},
+		"a percent of 101":               {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 101}]}]}", "weightedTargets[0].percent"},
+		"percent and weight":             {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1, percent: 100, weight: 100}]}]}", "weightedTargets[0].weight: Forbidden"},
+		"a rule for nobody":              {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{}]}", "spec.trafficRules[0].weightedTargets: Required"},
+		"a rule twice":                   {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{name: a, weightedTargets: [{revisionName: 1}]}, {name: a, weightedTargets: [{revisionName: 1}]}]}", "spec.trafficRules[1].name: Duplicate"},
+		"a path that is none":            {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{match: [{uri: {prefix: a}}], weightedTargets: [{revisionName: 1}]}]}", "spec.trafficRules[0].match[0].uri.prefix"},
+		"K35 percents of an Ingress":     {"{appRevisions: [{name: 1, ref: web-v1}], trafficMode: Ingress, trafficRules: [{weightedTargets: [{revisionName: 1, percent: 100}]}]}", "spec.trafficRules: Forbidden"},
+		"no percents for Istio":          {"{appRevisions: [{name: 1, ref: web-v1}], trafficMode: Istio, trafficRules: [{weightedTargets: [{revisionName: 1}]}]}", "spec.trafficRules: Required"},
+		"rules of both sorts":            {"{appRevisions: [{name: 1, ref: web-v1}], trafficRules: [{weightedTargets: [{revisionName: 1}]}, {weightedTargets: [{revisionName: 1, percent: 100}]}]}", "spec.trafficRules: Invalid value"},
+		"rules at both places":           {"{appRevisions: [{name: 1, ref: web-v1}], traffic: {http: [{weightedTargets: [{revisionName: 1}]}]}, trafficRules: [{weightedTargets: [{revisionName: 1}]}]}", "spec.traffic.http: Forbidden"},
+		"another mode":                   {"{appRevisions: [{name: 1, ref: web-v1}], trafficMode: Nginx}", "spec.trafficMode: Unsupported"},
+		"a drain below 0":                {"{appRevisions: [{name: 1, ref: web-v1}], drainSeconds: -1}", "spec.drainSeconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, errs := Read(parse(t, test.in))

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -128,6 +130,36 @@ func TestWhatSomebodyScalesIsPutBack(t *testing.T) {
 	if found, _ = w.store.Get("shop", appsKey("Deployment", "web-v1")); *found.(*appsv1.Deployment).Spec.Replicas != 5 {
 		t.Errorf("it has %d replicas", *found.(*appsv1.Deployment).Spec.Replicas)
 	}
+}
+
+func TestWhatSomebodyChangesOfACopyIsPutBack(t *testing.T) {
+	w := shopWorld(t)
+	w.apply("{" + spec(one, two) + fmt.Sprintf(rules, 50, 50) + "}")
+	w.settle()
+	w.writes = nil
+	w.settle()
+	if len(w.writes) > 0 {
+		t.Errorf("nobody has changed anything, and written are %v", w.writes)
+	}
+	found, _ := w.store.Get("shop", appsKey("Deployment", "web-v1"))
+	changed, replicas := found.(*appsv1.Deployment).DeepCopy(), int32(50)
+	changed.Spec.Template.Spec.Containers[0].Image = "other:1"
+	changed.Spec.Replicas = &replicas
+	w.add(w.informer(deployments), changed)
+	service, _ := w.store.Get("shop", keyOf("Service", "example-app-v1"))
+	led := service.(*corev1.Service).DeepCopy()
+	led.Spec.Ports[0].Port = 81
+	w.add(w.informer(corev1.SchemeGroupVersion.WithResource("services")), led)
+	w.settle()
+	found, _ = w.store.Get("shop", appsKey("Deployment", "web-v1"))
+	if of := found.(*appsv1.Deployment).Spec; of.Template.Spec.Containers[0].Image != "web:1" || *of.Replicas != 5 {
+		t.Errorf("it has %d replicas of %s", *of.Replicas, of.Template.Spec.Containers[0].Image)
+	}
+	service, _ = w.store.Get("shop", keyOf("Service", "example-app-v1"))
+	if port := service.(*corev1.Service).Spec.Ports[0].Port; port != 80 {
+		t.Errorf("the Service has port %d", port)
+	}
+	w.says(oam.ConditionReady, metav1.ConditionTrue, "")
 }
 
 func TestK31RequestsAreSharedOutAndFollowAPercent(t *testing.T) {
@@ -368,6 +400,39 @@ func TestK43TheHistoryOfADeploymentRunsBesideIt(t *testing.T) {
 		}
 	}
 	w.says(oam.ConditionReady, metav1.ConditionTrue, "")
+}
+
+func TestK43TheHistoryOfAStatefulSetRunsBesideIt(t *testing.T) {
+	w := newWorld(t, twoClusters)
+	replicas, controller := int32(3), true
+	sets, revisions := appsv1.SchemeGroupVersion.WithResource("statefulsets"), appsv1.SchemeGroupVersion.WithResource("controllerrevisions")
+	w.add(w.informer(sets), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db"}, Spec: appsv1.StatefulSetSpec{
+		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "site"}}, Template: template("db:2"),
+	}})
+	keep := func(name string, number int64, owner types.UID, data string) {
+		w.add(w.informer(revisions), &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: []metav1.OwnerReference{{UID: owner, Controller: &controller}}},
+			Revision:   number, Data: runtime.RawExtension{Raw: []byte(data)},
+		})
+	}
+	const data = `{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"site"}},"spec":{"containers":[{"name":"site","image":%q}]}}}}`
+	keep("other", 1, "somebody else", fmt.Sprintf(data, "other:1"))
+	keep("db-b", 2, "db", fmt.Sprintf(data, "db:2"))
+	w.apply("{appRevisions: [{name: 1, reference: {kind: StatefulSet, name: db, revision: 1}}]}")
+	w.settle()
+	w.says(oam.ConditionRevisions, metav1.ConditionFalse, "no revision 1 of StatefulSet db: kubectl rollout history statefulset/db -n shop")
+	keep("db-a", 1, "db", `{"spec":{}}`)
+	w.settle()
+	w.says(oam.ConditionRevisions, metav1.ConditionFalse, "ControllerRevision db-a cannot be read: it has no template")
+	keep("db-a", 1, "db", fmt.Sprintf(data, "db:1"))
+	w.settle()
+	found, _ := w.store.Get("shop", appsKey("StatefulSet", "db-v1"))
+	if found == nil {
+		t.Fatalf("there is no copy: %v", w.status().Conditions)
+	}
+	if of := found.(*appsv1.StatefulSet).Spec; of.Template.Spec.Containers[0].Image != "db:1" || *of.Replicas != 3 || of.Template.Labels["app"] != "site" {
+		t.Errorf("it is %+v", of)
+	}
 }
 
 func template(image string) corev1.PodTemplateSpec {

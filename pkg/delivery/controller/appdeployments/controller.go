@@ -87,6 +87,7 @@ type Controller struct {
 	deployments  appslisters.DeploymentLister
 	statefulSets appslisters.StatefulSetLister
 	replicaSets  appslisters.ReplicaSetLister
+	histories    appslisters.ControllerRevisionLister
 	store        *objects.Store
 	carrier      *objects.Carrier
 	queue        workqueue.TypedRateLimitingInterface[key]
@@ -133,10 +134,11 @@ func New(o Options) (*Controller, error) {
 		Options: o, applications: ours.Applications().Lister(), revisions: ours.ApplicationRevisions().Lister(), clusters: theirs.Clusters().Lister(),
 		namespaces: core.Namespaces().Lister(), services: core.Services().Lister(),
 		deployments: apps.Deployments().Lister(), statefulSets: apps.StatefulSets().Lister(), replicaSets: apps.ReplicaSets().Lister(),
-		store:    store,
-		carrier:  &objects.Carrier{Writer: objects.NewWriter(store, o.Objects, o.Mapper), Policies: theirs.PlacementPolicies().Lister(), Manifold: o.Client},
-		queue:    work.NewQueue[key](o.Queues.Of("applicationdeployments"), firstRetry, lastRetry),
-		memories: map[key]*memory{},
+		histories: apps.ControllerRevisions().Lister(),
+		store:     store,
+		carrier:   &objects.Carrier{Writer: objects.NewWriter(store, o.Objects, o.Mapper), Policies: theirs.PlacementPolicies().Lister(), Manifold: o.Client},
+		queue:     work.NewQueue[key](o.Queues.Of("applicationdeployments"), firstRetry, lastRetry),
+		memories:  map[key]*memory{},
 	}
 	return c, c.watch()
 }
@@ -169,6 +171,7 @@ func (c *Controller) watch() error {
 		{c.Kube.Apps().V1().Deployments().Informer(), native},
 		{c.Kube.Apps().V1().StatefulSets().Informer(), native},
 		{c.Kube.Apps().V1().ReplicaSets().Informer(), native},
+		{c.Kube.Apps().V1().ControllerRevisions().Informer(), native},
 		{c.Kube.Core().V1().Services().Informer(), native},
 	} {
 		if err := c.follow(w.informer, cache.ResourceEventHandlerFuncs{

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json" // it keeps whole numbers whole
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -143,6 +144,9 @@ func (c *Controller) native(namespace string, revision oam.Revision) ([]*unstruc
 		if workload, err = asMap(found, appsv1.SchemeGroupVersion.WithKind("StatefulSet")); err != nil {
 			return nil, err
 		}
+		if template, err = c.templateOfSet(found, revision.History); err != nil {
+			return nil, err
+		}
 		pods = found.Spec.Template.Labels
 	}
 	services, err := c.services.Services(namespace).List(labels.Everything())
@@ -177,7 +181,38 @@ func (c *Controller) template(of *appsv1.Deployment, revision int64) (map[string
 			return runtime.DefaultUnstructuredConverter.ToUnstructured(&set.Spec.Template)
 		}
 	}
-	return nil, fmt.Errorf("no revision %d of Deployment %s: kubectl rollout history deployment/%s -n %s", revision, of.Name, of.Name, of.Namespace)
+	return nil, noRevision("Deployment", of, revision)
+}
+
+// templateOfSet is that of a revision in the history of a StatefulSet, nil for what it is now.
+func (c *Controller) templateOfSet(of *appsv1.StatefulSet, revision int64) (map[string]any, error) {
+	if revision == 0 {
+		return nil, nil
+	}
+	all, err := c.histories.ControllerRevisions(of.Namespace).List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	for _, kept := range all {
+		if !metav1.IsControlledBy(kept, of) || kept.Revision != revision {
+			continue
+		}
+		var data struct {
+			Spec struct {
+				Template map[string]any `json:"template"`
+			} `json:"spec"`
+		}
+		if err := utiljson.Unmarshal(kept.Data.Raw, &data); err != nil || data.Spec.Template == nil {
+			return nil, fmt.Errorf("ControllerRevision %s %w: it has no template", kept.Name, errUnread)
+		}
+		delete(data.Spec.Template, "$patch") // it says how the template is put back
+		return data.Spec.Template, nil
+	}
+	return nil, noRevision("StatefulSet", of, revision)
+}
+
+func noRevision(kind string, of metav1.Object, revision int64) error {
+	return fmt.Errorf("no revision %d of %s %s: kubectl rollout history %s/%s -n %s", revision, kind, of.GetName(), strings.ToLower(kind), of.GetName(), of.GetNamespace())
 }
 
 // make returns the objects that a revision stands for with so many replicas in each cluster.

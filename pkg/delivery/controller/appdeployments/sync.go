@@ -50,9 +50,10 @@ type run struct {
 	seen     map[string]map[string]delivery.Cluster
 	// fronts are the Services in front of what revisions are made of, by variant, nil where there is none.
 	fronts map[string]*unstructured.Unstructured
-	// undone says what of the spec and the revisions is not done.
-	undone []string
-	routes routes
+	// undone says what of the spec and the revisions is not done, and unhealed what somebody has changed that cannot be put back.
+	undone   []string
+	unhealed []error
+	routes   routes
 }
 
 // client reaches the objects of a resource.
@@ -263,7 +264,7 @@ func (r *run) proceed(ctx context.Context) error {
 		return err
 	}
 	err = r.carry(ctx, step)
-	r.trouble(err)
+	r.trouble(errors.Join(append(r.unhealed, err)...))
 	if step.Again > 0 {
 		const margin = 10 * time.Millisecond
 		r.queue.AddAfter(r.key, step.Again+margin)
@@ -361,6 +362,7 @@ func (r *run) order(wants wanted.Wanted) objects.Order {
 		Account: objects.Account{Namespace: r.key.Namespace}, Owner: objects.Owner{Name: r.memory.id, UID: r.object.UID}, Wanted: wants, Present: r.present,
 		// What was refused is tried again when the spec is another one, and now and then.
 		Edition: fmt.Sprintf("%d/%d", r.object.Generation, r.Clock.Now().Unix()/int64(tryAgain.Seconds())),
+		Drift:   objects.Drift{Heal: true, Now: r.Clock.Now()},
 	}
 }
 
@@ -368,17 +370,42 @@ func (r *run) order(wants wanted.Wanted) objects.Order {
 func (r *run) bring(ctx context.Context, variant string, wants wanted.Wanted) error {
 	memory := r.memory.of(variant)
 	before := memory.Failures()
-	_, err := r.carrier.Bring(ctx, r.order(wants), memory)
-	for _, object := range wants.Objects {
-		if present, _ := r.store.Get(r.key.Namespace, object.Key); err == nil && scaled(object, present) {
-			_, err = r.carrier.Apply(ctx, r.order(wants).Account, r.order(wants).Owner, object)
-		}
+	order := r.order(wants)
+	_, err := r.carrier.Bring(ctx, order, memory)
+	if err == nil {
+		err = r.putBack(ctx, order, memory)
 	}
 	switch now := memory.Failures(); {
 	case !maps.Equal(before, now):
 		r.queue.AddAfter(r.key, settle) // the status tells it
 	case len(now) > 0:
 		r.queue.AddAfter(r.key, tryAgain)
+	}
+	return err
+}
+
+// putBack puts back what somebody has changed of what was made.
+func (r *run) putBack(ctx context.Context, order objects.Order, memory *objects.Memory) error {
+	rescaled := false
+	for _, object := range order.Wanted.Objects {
+		if present, _ := r.store.Get(r.key.Namespace, object.Key); scaled(object, present) {
+			rescaled = true
+			if _, err := r.carrier.Apply(ctx, order.Account, order.Owner, object); err != nil {
+				return err
+			}
+		}
+	}
+	if rescaled {
+		return nil // the watch is about to show it, and what else was changed
+	}
+	result, err := r.carrier.Inspect(ctx, order, memory)
+	if !result.Again.IsZero() {
+		r.queue.AddAfter(r.key, max(result.Again.Sub(order.Drift.Now), settle))
+	}
+	for _, found := range result.Found {
+		if why := cmp.Or(found.Unhealed, found.Unclear); why != "" {
+			r.unhealed = append(r.unhealed, fmt.Errorf("%s/%s is not as it was made, and cannot be put back: %s", found.Kind, found.Name, why))
+		}
 	}
 	return err
 }

@@ -216,6 +216,9 @@ func (w *world) patch(action clienttesting.Action) (bool, runtime.Object, error)
 		}
 		return true, w.object.DeepCopy(), nil
 	}
+	if len(action.(clienttesting.PatchActionImpl).PatchOptions.DryRun) > 0 {
+		return true, in, nil
+	}
 	w.writes = append(w.writes, in.GetKind()+"/"+in.GetName())
 	if istio[in.GetKind()] != "" {
 		return true, w.applyCustom(in), nil
@@ -303,6 +306,11 @@ func (w *world) get(action clienttesting.Action) (bool, runtime.Object, error) {
 		}
 		return true, w.object.DeepCopy(), nil
 	case "networking.istio.io":
+		for key, object := range w.customs {
+			if istio[key.kind] == resource.Resource && key.name == name {
+				return true, object.DeepCopy(), nil
+			}
+		}
 		return true, nil, missing
 	}
 	if obj, exists, _ := w.informer(resource).GetIndexer().GetByKey("shop/" + name); exists {
