@@ -98,7 +98,7 @@ func TestAClusterThatKeepsPodsToALevelGetsNoOthers(t *testing.T) {
 	}
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("miner", 1), privileged), "north"), manifests.Pinned(manifests.Deployment("web", 1), "north"))
 	expect.RolledOut(s, "web", 1)
-	expect.Problem(s, "miner", "ProjectionFailed", "Manifold makes no pods here with privileged containers", "--pod-security=baseline")
+	expect.Problem(s, "miner", "ProjectionFailed", "Manifold may not create pods with privileged containers here", "--pod-security=baseline")
 	expect.Refused(t, below.Try("get", "deployment", "miner"), "NotFound")
 
 	// What somebody has removed of it is missed, and joining again brings it back.

@@ -212,13 +212,13 @@ var attacks = map[string]struct {
 	"make a token of another ServiceAccount there": {want: "cannot create resource", try: func(ctx context.Context, c *stolen) error {
 		return c.token(ctx, v1alpha1.SystemNamespace, "default", nil)
 	}},
-	"have the cluster put a stranger's token into a Secret": {want: "Manifold makes no tokens", try: func(ctx context.Context, c *stolen) error {
+	"have the cluster put a stranger's token into a Secret": {want: "Manifold may not create Secrets of type", try: func(ctx context.Context, c *stolen) error {
 		secret := &corev1.Secret{ObjectMeta: c.named("stolen"), Type: corev1.SecretTypeServiceAccountToken}
 		secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: "stranger"}
 		_, err := c.CoreV1().Secrets("default").Create(ctx, secret, metav1.CreateOptions{})
 		return err
 	}},
-	"lead the cluster away from its API server": {want: "Manifold does not write what leads to the API server", try: func(ctx context.Context, c *stolen) error {
+	"lead the cluster away from its API server": {want: "Manifold may not write the endpoints of the cluster's API server", try: func(ctx context.Context, c *stolen) error {
 		slice := &discoveryv1.EndpointSlice{ObjectMeta: c.named("stolen"), AddressType: discoveryv1.AddressTypeIPv4,
 			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}}}
 		slice.Labels[discoveryv1.LabelServiceName] = "kubernetes"
@@ -250,19 +250,19 @@ var attacks = map[string]struct {
 	"take it in a stranger's namespace": {want: "Manifold does not write in namespace foreign-", try: func(ctx context.Context, c *stolen) error {
 		return c.bind(ctx, c.foreign, c.account+"-secrets", c.account+"-secrets", c.account)
 	}},
-	"take it in default": {want: "Manifold does not write rolebindings", try: func(ctx context.Context, c *stolen) error {
+	"take it in default": {want: "Manifold may not write rolebindings", try: func(ctx context.Context, c *stolen) error {
 		return c.bind(ctx, "default", c.account+"-secrets", c.account+"-secrets", c.account)
 	}},
-	"take it by another name": {want: "Manifold does not write rolebindings", try: func(ctx context.Context, c *stolen) error {
+	"take it by another name": {want: "Manifold may not write rolebindings", try: func(ctx context.Context, c *stolen) error {
 		return c.bind(ctx, c.home, "stolen", c.account+"-secrets", c.account)
 	}},
-	"give it to somebody else": {want: "Manifold does not write rolebindings", try: func(ctx context.Context, c *stolen) error {
+	"give it to somebody else": {want: "Manifold may not write rolebindings", try: func(ctx context.Context, c *stolen) error {
 		return c.bind(ctx, c.home, c.account+"-secrets", c.account+"-secrets", "stranger")
 	}},
 	"take another role by its name": {want: "not currently held", try: func(ctx context.Context, c *stolen) error {
 		return c.bind(ctx, c.home, c.account+"-secrets", "cluster-admin", c.account)
 	}},
-	"take a role that gives it nothing new": {want: "Manifold does not write rolebindings", try: func(ctx context.Context, c *stolen) error {
+	"take a role that gives it nothing new": {want: "Manifold may not write rolebindings", try: func(ctx context.Context, c *stolen) error {
 		return c.bind(ctx, c.home, c.account+"-secrets", c.account, "stranger")
 	}},
 	"take it for the whole cluster": {want: "cannot create resource", try: func(ctx context.Context, c *stolen) error {

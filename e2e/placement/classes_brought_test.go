@@ -54,7 +54,7 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 		return fmt.Sprintf("apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: %s, labels: {%s}}\nvalue: %d\n", class, labels, value)
 	}
 	mark := v1alpha1.LabelLogicalCluster + ": " + framework.IdentityOf(t, s.Environment)
-	expect.Refused(t, syncer.TryInput(own(high, 1001, mark), "create", "-f", "-"), "Manifold makes no PriorityClass of a value above 1000 here")
+	expect.Refused(t, syncer.TryInput(own(high, 1001, mark), "create", "-f", "-"), "Manifold may only create PriorityClasses of a value up to 1000 here")
 	expect.Refused(t, syncer.TryInput(own(high, 10, ""), "create", "-f", "-"), "Manifold does not own")
 	expect.Refused(t, syncer.TryInput(own(high, 10, mark)+"globalDefault: true\n", "create", "-f", "-"), "for pods that name none")
 	expect.Refused(t, syncer.Try("delete", "priorityclass", others), "Manifold does not own")

@@ -23,7 +23,7 @@ func (p Piece) Differences(live *unstructured.Unstructured) ([]string, error) {
 	case "ClusterRoleBinding", "RoleBinding":
 		return bindingDifferences(p.Object, live)
 	case "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding":
-		return fieldDifferences("spec", p.Object.Object["spec"], live.Object["spec"]), nil
+		return fieldDifferences("spec", untold(p.Object.Object["spec"]), untold(live.Object["spec"])), nil
 	case "MutatingWebhookConfiguration":
 		return fieldDifferences("webhooks", p.Object.Object["webhooks"], live.Object["webhooks"]), nil
 	case "ServiceAccount":
@@ -31,6 +31,22 @@ func (p Piece) Differences(live *unstructured.Unstructured) ([]string, error) {
 		return fieldDifferences(field, p.Object.Object[field], live.Object[field]), nil
 	}
 	return nil, nil
+}
+
+// untold is the spec of a policy without what those are told whom it refuses: that a newer version has other words for it changes nothing of what it refuses.
+func untold(spec any) any {
+	of, is := plain(spec).(map[string]any) // a copy
+	if !is {
+		return spec
+	}
+	validations, _ := of["validations"].([]any)
+	for _, validation := range validations {
+		if v, is := validation.(map[string]any); is {
+			delete(v, "message")
+			delete(v, "messageExpression")
+		}
+	}
+	return of
 }
 
 // Patch returns a JSON patch that brings what somebody else has changed of a piece back to what it should be, nil if there is nothing to bring

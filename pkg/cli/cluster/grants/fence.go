@@ -146,7 +146,7 @@ variables.isOwnToken || variables.place == "" ||
 		`// It writes what its role is for, and kinds of custom resources, if it has a role for them.
 variables.isOwnToken || variables.isOwnBinding || (request.resource.group + "/" + variables.resource) in WRITTEN ||
 !(request.resource.group in BUILT_IN) && !has(request.subResource)`,
-		`"Manifold does not write " + variables.resource`,
+		`"Manifold may not write " + variables.resource`,
 	},
 	{
 		`// It makes nothing without its mark.
@@ -169,9 +169,9 @@ request.operation != "DELETE" || variables.before == ID || variables.isMadePod |
 	{
 		`// The cluster would put a token of any ServiceAccount of the namespace into such a Secret.
 variables.resource != "secrets" || object == null || !has(object.type) || object.type != "kubernetes.io/service-account-token"`,
-		`"Manifold makes no tokens of ServiceAccounts"`,
+		`"Manifold may not create Secrets of type kubernetes.io/service-account-token"`,
 	},
-	{`!variables.isOfTheAPIServer`, `"Manifold does not write what leads to the API server"`},
+	{`!variables.isOfTheAPIServer`, `"Manifold may not write the endpoints of the cluster's API server"`},
 }
 
 // accountsFence keeps the pods of the syncer from running as a ServiceAccount of somebody else's in a namespace that clusters share: it is

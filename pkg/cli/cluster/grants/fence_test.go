@@ -79,7 +79,7 @@ func TestFence(t *testing.T) {
 	const (
 		notThere   = "Manifold does not write in namespace "
 		notOurs    = "Manifold does not own "
-		notWritten = "Manifold does not write "
+		notWritten = "Manifold may not write "
 	)
 	c, u, d, x := admission.Create, admission.Update, admission.Delete, admission.Connect
 	for name, test := range map[string]struct {
@@ -148,8 +148,8 @@ func TestFence(t *testing.T) {
 		"the status of a custom resource":                              {attempt: attempt{operation: u, resource: "example.com/widgets/status", kind: "Widget", namespace: "shop", name: "w", old: mine, object: mine, home: mine}, want: notWritten},
 		"binding a pod to a node":                                      {attempt: attempt{operation: c, resource: "/pods/binding", kind: "Binding", namespace: "shop", name: "a", object: "{}", home: mine}, want: notWritten + "pods/binding"},
 		"scaling past the object":                                      {attempt: attempt{operation: u, resource: "apps/deployments/scale", kind: "Scale", namespace: "shop", name: "a", old: mine, object: mine, home: mine}, want: notWritten},
-		"a Secret that becomes somebody's token":                       {attempt: attempt{operation: c, resource: "/secrets", kind: "Secret", namespace: "default", object: token, home: "{}"}, want: "Manifold makes no tokens"},
-		"a slice of the API server's Service":                          {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "default", object: slice, home: "{}"}, want: notWritten + "what leads to the API server"},
+		"a Secret that becomes somebody's token":                       {attempt: attempt{operation: c, resource: "/secrets", kind: "Secret", namespace: "default", object: token, home: "{}"}, want: "Manifold may not create Secrets of type"},
+		"a slice of the API server's Service":                          {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "default", object: slice, home: "{}"}, want: notWritten + "the endpoints of the cluster's API server"},
 		"endpoints of other clusters without the mark":                 {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "shop", object: elsewhere, home: mine}, want: notOurs},
 		"endpoints of other clusters in a stranger's namespace":        {attempt: attempt{operation: c, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "bank", object: mine, home: "{}"}, want: notThere},
 		"endpoints of other clusters in the place of the cluster's":    {attempt: attempt{operation: u, resource: "discovery.k8s.io/endpointslices", kind: "EndpointSlice", namespace: "shop", name: "web-1", old: "{}", object: mine, home: mine}, want: notOurs + "endpointslices web-1"},
@@ -269,14 +269,14 @@ func TestVolumeFence(t *testing.T) {
 	}{
 		"for a claim in a namespace of ours":          {attempt: attempt{operation: c, object: volume("shop", "data")}},
 		"for one in default, which is shared":         {attempt: attempt{operation: c, object: volume("default", "data")}},
-		"for one in a stranger's namespace":           {attempt: attempt{operation: c, object: volume("bank", "data")}, want: "Manifold makes no PersistentVolume here for a claim in namespace bank"},
-		"for one in a namespace of the system":        {attempt: attempt{operation: c, object: volume("kube-system", "data")}, want: "Manifold makes no PersistentVolume here for a claim in namespace kube-system"},
-		"for nobody":                                  {attempt: attempt{operation: c, object: `{"metadata":{"name":"disk"},"spec":{}}`}, want: "Manifold makes no PersistentVolume here that is for no claim, and disk is"},
+		"for one in a stranger's namespace":           {attempt: attempt{operation: c, object: volume("bank", "data")}, want: "Manifold may not create a PersistentVolume here for a claim in namespace bank"},
+		"for one in a namespace of the system":        {attempt: attempt{operation: c, object: volume("kube-system", "data")}, want: "Manifold may not create a PersistentVolume here for a claim in namespace kube-system"},
+		"for nobody":                                  {attempt: attempt{operation: c, object: `{"metadata":{"name":"disk"},"spec":{}}`}, want: "Manifold may only create PersistentVolumes here that name their claim in spec.claimRef, and disk does not"},
 		"changing what else it says":                  {attempt: attempt{operation: u, object: volume("shop", "data"), old: volume("shop", "data")}},
 		"changing it where the namespace went":        {attempt: attempt{operation: u, object: volume("bank", "data"), old: volume("bank", "data")}},
-		"giving it to another claim":                  {attempt: attempt{operation: u, object: volume("shop", "other"), old: volume("shop", "data")}, want: "Manifold gives PersistentVolume disk to no other claim"},
-		"giving it to a stranger's claim":             {attempt: attempt{operation: u, object: volume("bank", "data"), old: volume("shop", "data")}, want: "Manifold gives PersistentVolume disk to no other claim"},
-		"having it be for whoever asks":               {attempt: attempt{operation: u, object: `{"metadata":{"name":"disk"},"spec":{}}`, old: volume("shop", "data")}, want: "Manifold makes no PersistentVolume here that is for no claim"},
+		"giving it to another claim":                  {attempt: attempt{operation: u, object: volume("shop", "other"), old: volume("shop", "data")}, want: "Manifold may not reserve PersistentVolume disk for another claim"},
+		"giving it to a stranger's claim":             {attempt: attempt{operation: u, object: volume("bank", "data"), old: volume("shop", "data")}, want: "Manifold may not reserve PersistentVolume disk for another claim"},
+		"having it be for whoever asks":               {attempt: attempt{operation: u, object: `{"metadata":{"name":"disk"},"spec":{}}`, old: volume("shop", "data")}, want: "Manifold may only create PersistentVolumes here that name their claim in spec.claimRef"},
 		"what somebody else does is not its business": {attempt: attempt{user: "admin", operation: c, object: volume("bank", "data")}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func PodSecurityIn(labels, annotations map[string]string) string {
 
 func bounds(level string) bool { return level == Baseline || level == Restricted }
 
-// podRule is one of a level's, and what whoever breaks it is told that Manifold makes no pods with.
+// podRule is one of a level's, and what whoever breaks it is told that Manifold may not create pods with.
 type podRule struct{ expression, with string }
 
 // baselineRules are those of the Pod Security Standards, level Baseline, and restrictedRules what level Restricted asks for beside. They are about
@@ -52,31 +52,31 @@ type podRule struct{ expression, with string }
 var (
 	baselineRules = []podRule{
 		{`!(has(variables.spec.hostNetwork) && variables.spec.hostNetwork) && !(has(variables.spec.hostPID) && variables.spec.hostPID) &&
-!(has(variables.spec.hostIPC) && variables.spec.hostIPC)`, "namespaces of the host"},
+!(has(variables.spec.hostIPC) && variables.spec.hostIPC)`, "namespaces of the node"},
 		{`variables.volumes.all(v, !has(v.hostPath))`, "hostPath volumes"},
-		{`variables.containers.all(c, !has(c.ports) || c.ports.all(p, !has(p.hostPort) || p.hostPort == 0))`, "ports of the host"},
+		{`variables.containers.all(c, !has(c.ports) || c.ports.all(p, !has(p.hostPort) || p.hostPort == 0))`, "ports of the node"},
 		{`variables.contexts.all(s, !has(s.privileged) || !s.privileged)`, "privileged containers"},
 		{`variables.contexts.all(s, !has(s.capabilities) || !has(s.capabilities.add) || s.capabilities.add.all(a, a in ` + listOf([]string{
 			"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
-		}) + `))`, "such capabilities"},
-		{`variables.contexts.all(s, !has(s.procMount) || s.procMount in ["", "Default"])`, "another procMount"},
+		}) + `))`, "capabilities that the level does not allow"},
+		{`variables.contexts.all(s, !has(s.procMount) || s.procMount in ["", "Default"])`, "a procMount other than Default"},
 		{`variables.allContexts.all(s, !has(s.seccompProfile) || s.seccompProfile.type != "Unconfined")`, "seccomp profile Unconfined"},
 		{`variables.allContexts.all(s, !has(s.appArmorProfile) || s.appArmorProfile.type != "Unconfined") &&
 variables.annotations.all(k, !k.startsWith("container.apparmor.security.beta.kubernetes.io/") ||
 variables.annotations[k] in ["", "runtime/default"] || variables.annotations[k].startsWith("localhost/"))`, "AppArmor profile Unconfined"},
 		{`variables.allContexts.all(s, !has(s.seLinuxOptions) ||
 (!has(s.seLinuxOptions.type) || s.seLinuxOptions.type in ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"]) &&
-(!has(s.seLinuxOptions.user) || s.seLinuxOptions.user == "") && (!has(s.seLinuxOptions.role) || s.seLinuxOptions.role == ""))`, "such SELinux options"},
+(!has(s.seLinuxOptions.user) || s.seLinuxOptions.user == "") && (!has(s.seLinuxOptions.role) || s.seLinuxOptions.role == ""))`, "SELinux options that the level does not allow"},
 		{`!has(variables.podContext.sysctls) || variables.podContext.sysctls.all(s, s.name in ` + listOf([]string{
 			"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports", "net.ipv4.ip_unprivileged_port_start",
 			"net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes",
 			"net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
-		}) + `)`, "such sysctls"},
+		}) + `)`, "sysctls that the level does not allow"},
 		{`variables.allContexts.all(s, !has(s.windowsOptions) || !has(s.windowsOptions.hostProcess) || !s.windowsOptions.hostProcess)`, "host processes"},
 	}
 	restrictedRules = []podRule{
 		{`variables.volumes.all(v, has(v.configMap) || has(v.csi) || has(v.downwardAPI) || has(v.emptyDir) || has(v.ephemeral) ||
-has(v.persistentVolumeClaim) || has(v.projected) || has(v.secret))`, "such volumes"},
+has(v.persistentVolumeClaim) || has(v.projected) || has(v.secret))`, "volumes of types that the level does not allow"},
 		{`variables.containers.all(c, has(c.securityContext) && has(c.securityContext.allowPrivilegeEscalation) && !c.securityContext.allowPrivilegeEscalation)`,
 			"containers without allowPrivilegeEscalation: false"},
 		{`variables.containers.all(c, has(c.securityContext) && has(c.securityContext.runAsNonRoot) ? c.securityContext.runAsNonRoot :
@@ -133,7 +133,7 @@ func podFence(logical types.UID, level string) *admissionregistrationv1.Validati
 	for _, rule := range rules {
 		policy.Spec.Validations = append(policy.Spec.Validations, admissionregistrationv1.Validation{
 			Expression:        "variables.isAsBefore || " + grouped(rule.expression),
-			MessageExpression: fmt.Sprintf("\"Manifold makes no pods here with %s: it joined with --pod-security=%s\"", rule.with, level),
+			MessageExpression: fmt.Sprintf("\"Manifold may not create pods with %s here: the cluster joined with --pod-security=%s\"", rule.with, level),
 			Reason:            ptr.To(metav1.StatusReasonForbidden),
 		})
 	}

@@ -23,29 +23,29 @@ func TestPodFence(t *testing.T) {
 		"one that is hardened as a whole":     {spec: `"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"Localhost"}},` + context(`"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"],"add":["NET_BIND_SERVICE"]}`)},
 		"volumes of every harmless type":      {spec: container(`,`+hardened) + `,"volumes":[{"name":"a","emptyDir":{}},{"name":"b","secret":{}},{"name":"c","projected":{}},{"name":"d","persistentVolumeClaim":{}},{"name":"e","csi":{}},{"name":"f","ephemeral":{}},{"name":"g","configMap":{}},{"name":"h","downwardAPI":{}}]`},
 		"a plain one":                         {spec: container(``), restricted: "containers without allowPrivilegeEscalation: false"},
-		"the network of the host":             {spec: `"hostNetwork":true,` + container(``), baseline: "namespaces of the host"},
-		"the processes of the host":           {spec: `"hostPID":true,` + container(``), baseline: "namespaces of the host"},
-		"the memory of the host":              {spec: `"hostIPC":true,` + container(``), baseline: "namespaces of the host"},
+		"the network of the host":             {spec: `"hostNetwork":true,` + container(``), baseline: "namespaces of the node"},
+		"the processes of the host":           {spec: `"hostPID":true,` + container(``), baseline: "namespaces of the node"},
+		"the memory of the host":              {spec: `"hostIPC":true,` + container(``), baseline: "namespaces of the node"},
 		"a folder of the host":                {spec: container(``) + `,"volumes":[{"name":"v","hostPath":{"path":"/"}}]`, baseline: "hostPath volumes"},
-		"a port of the host":                  {spec: container(`,"ports":[{"containerPort":80,"hostPort":80}]`), baseline: "ports of the host"},
+		"a port of the host":                  {spec: container(`,"ports":[{"containerPort":80,"hostPort":80}]`), baseline: "ports of the node"},
 		"a port of its own":                   {spec: container(`,"ports":[{"containerPort":80}],` + hardened)},
 		"a privileged container":              {spec: context(`"privileged":true`), baseline: "privileged containers"},
 		"a privileged init container":         {spec: container(``) + `,"initContainers":[{"name":"i","securityContext":{"privileged":true}}]`, baseline: "privileged containers"},
 		"a privileged container to debug":     {spec: container(``) + `,"ephemeralContainers":[{"name":"e","securityContext":{"privileged":true}}]`, baseline: "privileged containers"},
-		"a capability of the host's":          {spec: context(`"capabilities":{"add":["SYS_ADMIN"]}`), baseline: "such capabilities"},
+		"a capability of the host's":          {spec: context(`"capabilities":{"add":["SYS_ADMIN"]}`), baseline: "capabilities that the level does not allow"},
 		"a harmless capability":               {spec: context(`"allowPrivilegeEscalation":false,"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"},"capabilities":{"drop":["ALL"],"add":["CHOWN"]}`), restricted: "containers that do not drop ALL capabilities"},
-		"proc as it is":                       {spec: context(`"procMount":"Unmasked"`), baseline: "another procMount"},
+		"proc as it is":                       {spec: context(`"procMount":"Unmasked"`), baseline: "a procMount other than Default"},
 		"no seccomp":                          {spec: `"securityContext":{"seccompProfile":{"type":"Unconfined"}},` + container(``), baseline: "seccomp profile Unconfined"},
 		"no AppArmor":                         {spec: context(`"appArmorProfile":{"type":"Unconfined"}`), baseline: "AppArmor profile Unconfined"},
 		"no AppArmor, as of old":              {spec: container(``), annotations: `"container.apparmor.security.beta.kubernetes.io/a":"unconfined"`, baseline: "AppArmor profile Unconfined"},
 		"an AppArmor profile, as of old":      {spec: container(`,` + hardened), annotations: `"container.apparmor.security.beta.kubernetes.io/a":"localhost/x","other":"unconfined"`},
-		"another type of SELinux":             {spec: context(`"seLinuxOptions":{"type":"spc_t"}`), baseline: "such SELinux options"},
-		"another user of SELinux":             {spec: `"securityContext":{"seLinuxOptions":{"user":"root"}},` + container(``), baseline: "such SELinux options"},
+		"another type of SELinux":             {spec: context(`"seLinuxOptions":{"type":"spc_t"}`), baseline: "SELinux options that the level does not allow"},
+		"another user of SELinux":             {spec: `"securityContext":{"seLinuxOptions":{"user":"root"}},` + container(``), baseline: "SELinux options that the level does not allow"},
 		"a level of SELinux":                  {spec: `"securityContext":{"seLinuxOptions":{"level":"s0"}},` + container(`,`+hardened)},
-		"a sysctl of the host":                {spec: `"securityContext":{"sysctls":[{"name":"kernel.msgmax","value":"1"}]},` + container(``), baseline: "such sysctls"},
+		"a sysctl of the host":                {spec: `"securityContext":{"sysctls":[{"name":"kernel.msgmax","value":"1"}]},` + container(``), baseline: "sysctls that the level does not allow"},
 		"a sysctl of the pod":                 {spec: `"securityContext":{"sysctls":[{"name":"net.ipv4.tcp_syncookies","value":"1"}]},` + container(`,`+hardened)},
 		"a process of a Windows host":         {spec: context(`"windowsOptions":{"hostProcess":true}`), baseline: "host processes"},
-		"a volume of a server":                {spec: container(`,`+hardened) + `,"volumes":[{"name":"v","nfs":{"server":"s","path":"/"}}]`, restricted: "such volumes"},
+		"a volume of a server":                {spec: container(`,`+hardened) + `,"volumes":[{"name":"v","nfs":{"server":"s","path":"/"}}]`, restricted: "volumes of types that the level does not allow"},
 		"one that may run as root":            {spec: context(`"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"},"capabilities":{"drop":["ALL"]}`), restricted: "containers without runAsNonRoot: true"},
 		"one that says so against its pod":    {spec: `"securityContext":{"runAsNonRoot":true},` + context(`"allowPrivilegeEscalation":false,"runAsNonRoot":false,"seccompProfile":{"type":"RuntimeDefault"},"capabilities":{"drop":["ALL"]}`), restricted: "containers without runAsNonRoot: true"},
 		"one that runs as root":               {spec: `"securityContext":{"runAsUser":0},` + container(`,`+hardened), restricted: "runAsUser 0"},
@@ -70,7 +70,7 @@ func TestPodFence(t *testing.T) {
 				}
 				for level, want := range map[string]string{Baseline: test.baseline, Restricted: restricted} {
 					got := judge(t, podFence(testLogical, level), made, nil)
-					if (got == "") != (want == "") || !strings.HasPrefix(got, "Manifold makes no pods here with "+want) && want != "" {
+					if (got == "") != (want == "") || !strings.HasPrefix(got, "Manifold may not create pods with "+want) && want != "" {
 						t.Errorf("%s, %s: it is told %q, want %q", kind, level, got, want)
 					}
 					if want != "" && !strings.HasSuffix(got, "--pod-security="+level) {
@@ -89,7 +89,7 @@ func TestThePodFenceLetsBeWhatRunsAlready(t *testing.T) {
 	set := func(replicas int, fields string) string {
 		return fmt.Sprintf(`{"metadata":{"name":"web"},"spec":{"replicas":%d,"template":%s}}`, replicas, pod("x", fields))
 	}
-	const denial = "Manifold makes no pods here with privileged containers"
+	const denial = "Manifold may not create pods with privileged containers"
 	for name, test := range map[string]struct {
 		attempt
 		want string

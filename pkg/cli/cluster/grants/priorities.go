@@ -59,12 +59,12 @@ func priorityFence(logical types.UID, upTo int32) *admissionregistrationv1.Valid
 			Validations: []admissionregistrationv1.Validation{
 				{
 					Expression:        fmt.Sprintf("object.value <= %d", upTo),
-					MessageExpression: fmt.Sprintf(`"Manifold makes no PriorityClass of a value above %d here, and " + object.metadata.name + " has " + string(object.value)`, upTo),
+					MessageExpression: fmt.Sprintf(`"Manifold may only create PriorityClasses of a value up to %d here, and " + object.metadata.name + " has " + string(object.value)`, upTo),
 					Reason:            ptr.To(metav1.StatusReasonForbidden),
 				},
 				{
 					Expression: "!has(object.globalDefault) || !object.globalDefault",
-					Message:    "Manifold makes no PriorityClass for pods that name none",
+					Message:    "Manifold may not create a PriorityClass with globalDefault: true, which would count for the pods of others",
 					Reason:     ptr.To(metav1.StatusReasonForbidden),
 				},
 			},

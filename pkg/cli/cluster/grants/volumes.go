@@ -39,7 +39,7 @@ oldObject.spec.claimRef.namespace + "/" + oldObject.spec.claimRef.name : ""`},
 				{
 					Expression: `// A volume that is for nobody would be bound to whoever asks for one.
 variables.isFor != ""`,
-					MessageExpression: `"Manifold makes no PersistentVolume here that is for no claim, and " + object.metadata.name + " is for none"`,
+					MessageExpression: `"Manifold may only create PersistentVolumes here that name their claim in spec.claimRef, and " + object.metadata.name + " does not"`,
 					Reason:            ptr.To(metav1.StatusReasonForbidden),
 				},
 				{
@@ -47,13 +47,13 @@ variables.isFor != ""`,
 // again: the mark may have been taken off its namespace.
 request.operation != "CREATE" ||
 !(variables.isFor in PROTECTED) && (variables.isFor != params.metadata.name || variables.isFor in SHARED)`),
-					MessageExpression: `"Manifold makes no PersistentVolume here for a claim in namespace " + variables.isFor`,
+					MessageExpression: `"Manifold may not create a PersistentVolume here for a claim in namespace " + variables.isFor + ", which is not its own"`,
 					Reason:            ptr.To(metav1.StatusReasonForbidden),
 				},
 				{
 					Expression: `// It stays with the claim that it was made for.
 request.operation != "UPDATE" || variables.isFor == "" || variables.wasFor == variables.isFor + "/" + object.spec.claimRef.name`,
-					MessageExpression: `"Manifold gives PersistentVolume " + object.metadata.name + " to no other claim"`,
+					MessageExpression: `"Manifold may not reserve PersistentVolume " + object.metadata.name + " for another claim than before"`,
 					Reason:            ptr.To(metav1.StatusReasonForbidden),
 				},
 			},
