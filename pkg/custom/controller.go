@@ -27,6 +27,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/custom/watched"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -90,6 +91,8 @@ type Syncers interface {
 	CustomLacks(ctx context.Context, cluster string, w identity.Workload, desired projection.Object) (problem string, waits bool, err error)
 	// Behind tells of the workloads that Services lead to in a cluster.
 	Behind(cluster string, services []cache.ObjectName) addresses.Behind
+	// CustomKept returns the address from outside that keeps a workload in a cluster which it leaves, see copies.Options.
+	CustomKept(cluster string, key identity.Key, leaves bool) (address *moves.Address, known bool)
 	// AddressesChanged has clusters look again at what they keep for the sake of addresses.
 	AddressesChanged()
 }
@@ -134,7 +137,7 @@ func New(o Options) (*Controller, error) {
 	c.loops = copies.New(copies.Options{
 		Above: c, Clusters: manifold.Clusters().Lister(), LogicalCluster: o.LogicalCluster, Client: o.Client, Recorder: o.Recorder,
 		Queues: o.Queues, EnsureNamespace: o.Syncers.EnsureNamespace, Lacks: o.Syncers.CustomLacks, Holds: o.Holds, Leaving: o.Leaving,
-		Behind: o.Syncers.Behind, Clock: o.Clock,
+		Behind: o.Syncers.Behind, Kept: o.Syncers.CustomKept, Drain: c.drain, Clock: o.Clock,
 	})
 	c.gateways = gateways.Addresses{Gateways: c.loops.Gateways, Behind: o.Syncers.Behind}
 	c.watched = watched.New(watched.Options{Metadata: o.Metadata, Indexers: o.Indexers, Loops: c.loops, Changed: c.changed, Again: c.queue.Add})

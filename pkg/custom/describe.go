@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -99,6 +100,19 @@ func (c *Controller) workload(k copies.Kind, key copies.Key, o *metav1.PartialOb
 	w, err := k.Row(k.Versions[0]).WorkloadOf(whole)
 	w.Versions = k.Versions[1:]
 	return w, err
+}
+
+// drain returns how long the policy of an object has its copies stay once their addresses have left the status; false if it says nothing, or nobody knows.
+func (c *Controller) drain(key copies.Key, o *metav1.PartialObjectMetadata) (time.Duration, bool) {
+	k, _, known := c.watched.Get(key)
+	if !known || len(k.Versions) == 0 {
+		return 0, false
+	}
+	w, err := c.workload(k, key, o)
+	if err != nil {
+		return 0, false
+	}
+	return c.Engine.DrainOf(w)
 }
 
 // CustomChanged has a cluster look again at a workload that waits there for what it needs.

@@ -5,6 +5,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 	"github.com/manifold-dev/manifold/pkg/syncer/states"
@@ -44,6 +45,32 @@ func (u *Upstream) Behind(cluster string, services []cache.ObjectName) addresses
 		return addresses.Behind{Runs: true}
 	}
 	return s.addresses.BehindServices(services)
+}
+
+// CustomKept returns the address from outside that keeps a workload of a custom kind in a cluster which it leaves, nil if none does. It has what leads users
+// there know that the workload waits for that, and that it does no more. Known is false as long as nobody can tell.
+func (u *Upstream) CustomKept(cluster string, key identity.Key, leaves bool) (address *moves.Address, known bool) {
+	s, running := u.Syncer(cluster)
+	if !running || !s.HasSynced() {
+		return nil, false
+	}
+	kind, custom := u.CustomKind(key.Resource)
+	above := u.Get(key)
+	last, now := s.states.Of(key), states.State{}
+	switch {
+	case leaves && (!custom || above == nil):
+		return nil, false
+	case leaves:
+		address = s.addresses.Keeping(identity.Workload{Kind: kind, Object: above})
+	}
+	if address != nil {
+		now.Wait = states.Wait{Held: true, Addressed: true, Reason: address.String(), Until: address.Until}
+	}
+	if last.Addressed != now.Addressed {
+		s.states.Set(key, now)
+		s.leadersChanged(key, kind, last, now)
+	}
+	return address, true
 }
 
 // AddressesChanged has clusters look again at what they keep for the sake of addresses.

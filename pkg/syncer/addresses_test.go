@@ -242,6 +242,48 @@ func TestServicesAreToldWhoWaitsForThem(t *testing.T) {
 	}
 }
 
+// The loops of custom kinds ask whether an address keeps a workload, and those that lead to it are told.
+func TestAWorkloadOfACustomKindStaysBehindAddresses(t *testing.T) {
+	noon := time.Date(2026, 2, 2, 12, 0, 0, 0, time.UTC)
+	lb := balanced("web")
+	u := newUpstream(t, lb)
+	above, _ := rollout(`{"west":{"replicas":2}}`, `{"east":{"generation":1},"west":{"generation":1}}`)
+	withRollouts(t, u, above)
+	key := identity.KeyOf(rollouts, above)
+	if _, known := u.CustomKept("east", key, true); known {
+		t.Error("of a cluster that is not connected it is known")
+	}
+	east := attach(t, u, "east", addressed(lb, "192.0.2.1"))
+	west := attach(t, u, "west", addressed(lb, "192.0.2.2"))
+	east.addresses.Clock, west.addresses.Clock = testingclock.NewFakePassiveClock(noon), testingclock.NewFakePassiveClock(noon)
+	asks := func() (leaves, asks bool) { return east.addresses.Leaving(kindOf(t, keyOfKind(t, lb)), lb) }
+	if leaves, asks := asks(); !leaves || asks {
+		t.Errorf("before it is to go it leaves %t, and asks %t", leaves, asks)
+	}
+	address, known := u.CustomKept("east", key, true)
+	if !known || address == nil || address.Address != "192.0.2.1" || address.Of != "Service web" {
+		t.Fatalf("kept for %+v (%t)", address, known)
+	}
+	if leaves, asks := asks(); !leaves || !asks {
+		t.Errorf("the Service is told that it leaves %t, and that it is asked %t", leaves, asks)
+	}
+	east.enqueued()
+	u.router.LookAtAddressed("shop")
+	if got := east.enqueued(); !slices.Contains(got, key.String()) {
+		t.Errorf("once the address has left %q are looked at", got)
+	}
+	if behind := u.Behind("east", []cache.ObjectName{{Namespace: "shop", Name: "web"}}); behind != (addresses.Behind{Any: true, Runs: true, Asks: true}) {
+		t.Errorf("behind a Gateway is %+v", behind)
+	}
+	if address, known := u.CustomKept("west", key, false); address != nil || !known {
+		t.Errorf("where it stays it is kept for %+v", address)
+	}
+	u.CustomKept("east", key, false)
+	if _, asks := asks(); asks || len(east.states.Known()) > 0 {
+		t.Errorf("once it is gone it still asks %t, and known is %v", asks, east.states.Known())
+	}
+}
+
 // Gateways keep the last replicas of what their routes lead to, as Services with addresses of their own do.
 func TestTheLastReplicasStayBehindGateways(t *testing.T) {
 	noon := time.Date(2026, 2, 2, 12, 0, 0, 0, time.UTC)

@@ -67,10 +67,20 @@ func (e *Engine) Moves(kind projection.Kind, above projection.Object) *v1alpha1.
 // Drain returns how long the last replicas of a workload stay in a cluster after an address which leads to them has left its status, by the
 // policy of the workload; false if that says nothing, or cannot be read.
 func (e *Engine) Drain(kind projection.Kind, above projection.Object) (drain time.Duration, said bool) {
-	if policy := e.policyOf(kind, above); policy != nil && policy.Drain != nil {
-		return *policy.Drain, true
+	if w, err := kind.WorkloadOf(above); err == nil {
+		return e.DrainOf(w)
 	}
 	return 0, false
+}
+
+// DrainOf is Drain for what placement needs of a workload, or of another object that goes to clusters.
+func (e *Engine) DrainOf(w placement.Workload) (drain time.Duration, said bool) {
+	e.complete(&w)
+	policy, err := e.policy(w)
+	if err != nil || policy == nil || policy.Drain == nil {
+		return 0, false
+	}
+	return *policy.Drain, true
 }
 
 // policyOf returns the policy of a workload, nil if it has none, or that cannot be read.

@@ -34,9 +34,17 @@ func (a *Addresses) BehindServices(services []cache.ObjectName) Behind {
 	behind := a.selectedBy(services)
 	return Behind{
 		Any: len(behind) > 0, Stays: a.stays(behind),
-		Runs: slices.ContainsFunc(behind, func(w identity.Workload) bool { return a.ProjectionOf(w.Kind, w.Object) != nil }),
+		Runs: slices.ContainsFunc(behind, a.runs),
 		Asks: slices.ContainsFunc(behind, func(w identity.Workload) bool { return a.States.Of(w.Key()).Addressed }),
 	}
+}
+
+// runs reports whether this cluster has anything of a workload.
+func (a *Addresses) runs(w identity.Workload) bool {
+	if w.Kind.Custom {
+		return identity.CopiesOf(w.Object)[a.Name].Generation > 0
+	}
+	return a.ProjectionOf(w.Kind, w.Object) != nil
 }
 
 // selectedBy returns the workloads that Services lead to, some perhaps several times.

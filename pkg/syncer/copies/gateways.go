@@ -188,10 +188,14 @@ func named(list []any, namespace, group, kind string) []cache.ObjectName {
 
 // drains says why a copy that is to leave the cluster stays a while, "" if it does not, and until when, zero if only a change ends that.
 func (l *Loop) drains(seen look) (why string, until time.Time) {
-	if seen.above == nil || seen.above.DeletionTimestamp != nil || !projection.Lives(seen.above) || len(identity.DecisionOf(seen.above)) == 0 {
+	if !seen.movesAway() {
 		return "", until
 	}
 	switch {
+	case seen.unsure:
+		return "it is not known yet which addresses lead to it", l.Clock.Now().Add(askAgain)
+	case seen.kept != nil:
+		return "it keeps its pods " + seen.kept.String(), seen.kept.Until
 	case seen.key.Resource == GatewayResource:
 		return l.gatewayDrains(seen.key)
 	case isRoute(seen.key.Resource):
@@ -200,10 +204,31 @@ func (l *Loop) drains(seen look) (why string, until time.Time) {
 	return "", until
 }
 
+// movesAway reports whether an object is to be in other clusters.
+func (seen look) movesAway() bool {
+	return seen.above != nil && seen.above.DeletionTimestamp == nil && projection.Lives(seen.above) && len(identity.DecisionOf(seen.above)) > 0
+}
+
+// askAgain is when it is asked again what nobody could tell yet.
+const askAgain = time.Second
+
+// keep finds the address for whose sake a workload stays that has arrived elsewhere, and lets go of the one for which it stayed before.
+func (l *Loop) keep(seen *look) {
+	if seen.kind.Paths == nil || len(seen.kind.Versions) == 0 || l.Kept == nil {
+		return
+	}
+	leaves := !seen.wanted && seen.live != nil && seen.arrived && seen.movesAway()
+	key := identity.Key{Resource: seen.kind.Row(seen.kind.Versions[0]).Resource, Namespace: seen.key.Namespace, Name: seen.key.Name}
+	address, known := l.Kept(l.cluster, key, leaves)
+	if leaves {
+		seen.kept, seen.unsure = address, !known
+	}
+}
+
 // gatewayDrains is drains for a Gateway: its addresses leave the status first.
 func (l *Loop) gatewayDrains(key Key) (why string, until time.Time) {
 	g, ok := l.gateway(key)
-	drain := drainOf(g)
+	drain := l.drainOf(g)
 	if !ok || len(g.Published) == 0 || drain == 0 {
 		return "", until
 	}
@@ -225,17 +250,23 @@ func (l *Loop) routeDrains(live *unstructured.Unstructured) (why string) {
 	}
 	for _, parent := range parents(live) {
 		g, ok := l.gateway(Key{GatewayResource, parent.Namespace, parent.Name})
-		if ok && len(g.Published) > 0 && drainOf(g) > 0 && l.Behind(l.cluster, ledTo(live)).Runs {
+		if ok && len(g.Published) > 0 && l.drainOf(g) > 0 && l.Behind(l.cluster, ledTo(live)).Runs {
 			return "it stays as long as what it leads to runs here and is reached from outside"
 		}
 	}
 	return ""
 }
 
-// drainOf is how long a Gateway stays whose addresses have left the status.
-func drainOf(g addresses.Gateway) time.Duration {
-	if g.Above != nil {
-		if drain, said := v1alpha1.DrainOf(g.Above.Annotations); said {
+// drainOf is how long a Gateway stays whose addresses have left the status: as it says itself, or its policy.
+func (l *Loop) drainOf(g addresses.Gateway) time.Duration {
+	if g.Above == nil {
+		return v1alpha1.DefaultDrain
+	}
+	if drain, said := v1alpha1.DrainOf(g.Above.Annotations); said {
+		return drain
+	}
+	if l.Drain != nil {
+		if drain, said := l.Drain(Key{GatewayResource, g.Above.Namespace, g.Above.Name}, g.Above); said {
 			return drain
 		}
 	}

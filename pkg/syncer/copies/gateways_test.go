@@ -13,6 +13,9 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
@@ -85,6 +88,7 @@ func TestWhatACopyIsKeptForThatIsToLeave(t *testing.T) {
 		gateway *metav1.PartialObjectMetadata
 		live    map[string]any
 		runs    bool // what the route leads to
+		policy  int  // seconds, 0 if it says nothing
 		waits   bool
 		until   int // seconds from noon
 	}{
@@ -94,6 +98,8 @@ func TestWhatACopyIsKeptForThatIsToLeave(t *testing.T) {
 		"and then goes":                               {of: front, gateway: above("front", v1alpha1.AnnotationStatus, status(30)), live: gatewayWith(address)},
 		"it says for how long":                        {of: front, gateway: above("front", v1alpha1.AnnotationStatus, status(30), v1alpha1.AnnotationDrainSeconds, "60"), live: gatewayWith(address), waits: true, until: 30},
 		"or that it does not":                         {of: front, gateway: above("front", v1alpha1.AnnotationDrainSeconds, "0"), live: gatewayWith(address)},
+		"or its policy does":                          {of: front, gateway: above("front", v1alpha1.AnnotationStatus, status(30)), live: gatewayWith(address), policy: 90, waits: true, until: 60},
+		"it has the last word":                        {of: front, gateway: above("front", v1alpha1.AnnotationStatus, status(30), v1alpha1.AnnotationDrainSeconds, "10"), live: gatewayWith(address), policy: 90},
 		"one that is deleted goes":                    {of: front, gateway: deleted, live: gatewayWith(address)},
 		"one that is to be nowhere goes":              {of: front, gateway: above("front", v1alpha1.AnnotationPlacement, ""), live: gatewayWith(address)},
 		"a route stays with what it leads to":         {of: web, gateway: above("front"), live: gatewayWith(address), runs: true, waits: true},
@@ -105,6 +111,9 @@ func TestWhatACopyIsKeptForThatIsToLeave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			loops := New(Options{
 				Above: known{front: test.gateway, web: above("web")}, LogicalCluster: func() string { return "logical" }, Clock: testingclock.NewFakePassiveClock(noon),
+				Drain: func(key Key, of *metav1.PartialObjectMetadata) (time.Duration, bool) {
+					return time.Duration(test.policy) * time.Second, test.policy > 0 && key == front && of.Name == "front"
+				},
 				Behind: func(_ string, services []cache.ObjectName) addresses.Behind {
 					return addresses.Behind{Runs: test.runs && fmt.Sprint(services) == "[shop/web]"}
 				},
@@ -123,6 +132,61 @@ func TestWhatACopyIsKeptForThatIsToLeave(t *testing.T) {
 			}
 			if want := noon.Add(time.Duration(test.until) * time.Second); test.until > 0 && !p.Waits.Until.Equal(want) || test.until == 0 && !p.Waits.Until.IsZero() {
 				t.Errorf("until %s, want %d s", p.Waits.Until, test.until)
+			}
+		})
+	}
+}
+
+// What runs the pods of a custom kind is kept for users outside as what runs those of a built-in one.
+func TestAWorkloadThatLeavesIsKeptAsLongAsUsersReachIt(t *testing.T) {
+	noon := time.Date(2026, 2, 2, 12, 0, 0, 0, time.UTC)
+	above := func(decision string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "above", Annotations: map[string]string{v1alpha1.AnnotationPlacement: decision}}}
+	}
+	deleted := above(`{"west":{"replicas":1}}`)
+	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
+	left := &moves.Address{Address: "192.0.2.1", Of: "Service web", Withdrawn: noon.Add(-10 * time.Second), Until: noon.Add(20 * time.Second)}
+	for name, test := range map[string]struct {
+		above   *metav1.PartialObjectMetadata
+		wanted  bool
+		absent  bool // whether others have it already
+		address *moves.Address
+		unknown bool
+		want    steps.Task
+		leaves  bool
+		until   time.Time
+	}{
+		"until its address has left the status": {above: above(`{"west":{"replicas":1}}`), address: &moves.Address{Address: "192.0.2.1", Of: "Service web"}, want: steps.Nothing, leaves: true},
+		"and for a while after that":            {above: above(`{"west":{"replicas":1}}`), address: left, want: steps.Nothing, leaves: true, until: left.Until},
+		"not without one":                       {above: above(`{"west":{"replicas":1}}`), want: steps.Delete, leaves: true},
+		"as long as nobody can tell":            {above: above(`{"west":{"replicas":1}}`), unknown: true, want: steps.Nothing, leaves: true, until: noon.Add(askAgain)},
+		"nor asked before it is elsewhere":      {above: above(`{"west":{"replicas":1}}`), absent: true, address: left, want: steps.Nothing},
+		"nor when it is to be nowhere":          {above: above(""), address: left, want: steps.Delete},
+		"nor when it is deleted":                {above: deleted, address: left, want: steps.Delete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := loopOf(t)
+			asked := false
+			l.Loops = New(Options{
+				LogicalCluster: func() string { return "logical" }, Clock: testingclock.NewFakePassiveClock(noon),
+				Kept: func(cluster string, key identity.Key, leaves bool) (*moves.Address, bool) {
+					if cluster != "east" || key.Resource.Resource != "gizmos" || key.Resource.Version != "v1" || key.Name != "a" {
+						t.Errorf("asked is for %s in %s", key, cluster)
+					}
+					if asked = leaves; !leaves {
+						return nil, true
+					}
+					return test.address, !test.unknown
+				},
+			})
+			live := l.holds(t, gizmos.Resource, "a", "above", map[string]any{"apiVersion": "example.com/v1", "kind": "Gizmo"})
+			kind := gizmos
+			kind.Paths = &projection.PodPaths{}
+			seen := look{key: gizmo, kind: kind, known: true, concerned: true, watch: &watch{version: "v1"}, arrived: !test.absent, above: test.above, live: live}
+			l.keep(&seen)
+			p := l.plan(seen)
+			if p.Task != test.want || asked != test.leaves || !p.Waits.Until.Equal(test.until) {
+				t.Errorf("%s (%s) until %s, leaves %t; want %s until %s, %t", p.Task, p.Why, p.Waits.Until, asked, test.want, test.until, test.leaves)
 			}
 		})
 	}

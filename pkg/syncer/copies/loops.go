@@ -10,6 +10,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/addresses"
 )
@@ -61,6 +63,11 @@ type Options struct {
 	Leaving func(cluster string) (leaving bool, manner string)
 	// Behind tells of the workloads that Services lead to in a cluster. It may be nil.
 	Behind func(cluster string, services []cache.ObjectName) addresses.Behind
+	// Kept returns the address from outside that keeps a workload in a cluster which it leaves, nil if none does. Known is false as long as nobody can
+	// tell. It may be nil.
+	Kept func(cluster string, key identity.Key, leaves bool) (address *moves.Address, known bool)
+	// Drain returns how long the policy of an object has its copy stay once its addresses have left the status; false if it says nothing. It may be nil.
+	Drain func(key Key, above *metav1.PartialObjectMetadata) (time.Duration, bool)
 	// Clock is for tests; nil is the real one.
 	Clock clock.PassiveClock
 }

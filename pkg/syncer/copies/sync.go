@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/heard"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/lacking"
 	"github.com/manifold-dev/manifold/pkg/syncer/states"
@@ -45,6 +46,9 @@ type look struct {
 	watch   *watch
 	refusal string
 	live    *unstructured.Unstructured
+	// kept is the address from outside for whose sake a workload stays that leaves the cluster, nil for none, and unsure says that nobody can tell yet.
+	kept   *moves.Address
+	unsure bool
 	// made is the projection, if the cluster is to hold one.
 	made made
 }
@@ -86,6 +90,7 @@ func (l *Loop) lookAt(ctx context.Context, key Key) (look, error) {
 	if out.watch, out.refusal = l.watch(key, out.kind); out.watch != nil {
 		out.live = out.watch.get(key)
 	}
+	l.keep(&out)
 	var err error
 	if out.projected() {
 		out.made, err = l.desired(ctx, out)
