@@ -232,16 +232,22 @@ func (f Fleet) nextOrdinals(cluster string) Step {
 	return step
 }
 
-// waitsFor says which clusters may still run some of the ordinals that are wanted.
+// waitsFor says which of the ordinals that are wanted may still run elsewhere, and where.
 func waitsFor(want placement.Range, others map[string][]placement.Range) string {
 	var names []string
+	var open placement.Range
 	for cluster, ranges := range others {
-		if slices.ContainsFunc(ranges, func(r placement.Range) bool { return !r.Intersect(want).Empty() }) {
+		var runs placement.Range
+		for _, r := range ranges {
+			runs = runs.Hull(r.Intersect(want))
+		}
+		if !runs.Empty() {
 			names = append(names, cluster)
+			open = open.Hull(runs)
 		}
 	}
 	slices.Sort(names)
-	return fmt.Sprintf("waits for %s to stop in cluster %s", ordinalsIn(want), quoted(names))
+	return fmt.Sprintf("waits for %s to stop in cluster %s", ordinalsIn(open), quoted(names))
 }
 
 // ordinalsIn names the ordinals of a range that is not empty.

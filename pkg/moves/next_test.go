@@ -91,7 +91,7 @@ func TestNextOfOrdinals(t *testing.T) {
 		},
 		"what others do not run": {
 			decision: whole("east", 3), asked: 3, members: map[string]Member{"east": empty, "west": running(2, 3)},
-			want: Step{Share: share(0, 2), Held: true, Reason: `waits for ordinals 0-2 to stop in cluster "west"`},
+			want: Step{Share: share(0, 2), Held: true, Reason: `waits for ordinal 2 to stop in cluster "west"`},
 		},
 		"a single one": {
 			decision: whole("east", 1), asked: 1, members: map[string]Member{"east": empty, "west": running(0, 1)},
