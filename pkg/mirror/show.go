@@ -34,6 +34,7 @@ func ShowPod(pod *corev1.Pod, cluster string, owners []metav1.OwnerReference, la
 		metav1.SetMetaDataAnnotation(&out.ObjectMeta, v1alpha1.AnnotationNode, pod.Spec.NodeName)
 		out.Spec.NodeName = cluster
 	}
+	leaveOutAddresses(&out.Status)
 	fitPod(out)
 	return out
 }
@@ -159,6 +160,7 @@ func ShowEvent(event *corev1.Event, about corev1.ObjectReference, cluster string
 func Report(above, live *corev1.Pod, cluster string, owners []metav1.OwnerReference, observed int64) *corev1.Pod {
 	out := above.DeepCopy()
 	live.Status.DeepCopyInto(&out.Status)
+	leaveOutAddresses(&out.Status)
 	out.Status.ObservedGeneration = observed
 	for i := range out.Status.Conditions {
 		if out.Status.Conditions[i].ObservedGeneration != 0 {

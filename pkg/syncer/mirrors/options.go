@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/mirror"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/guard"
 	"github.com/manifold-dev/manifold/pkg/syncer/logical"
@@ -63,4 +64,12 @@ func (o Options) tellNotShown(what string, live metav1.Object, to projection.Obj
 	}
 	o.Recorder.Eventf(about, corev1.EventTypeWarning, reasonNotShown, "cluster %q has %s %.253q in namespace %.63q, which is not shown: %v",
 		o.Cluster, what, live.GetName(), live.GetNamespace(), why)
+}
+
+// tellAddresses writes an event, to the pod as it is shown, about addresses that it is shown without.
+func (o Options) tellAddresses(live *corev1.Pod, to runtime.Object) {
+	if addresses := mirror.Impossible(&live.Status); len(addresses) > 0 {
+		o.Recorder.Eventf(to, corev1.EventTypeWarning, reasonNotShown, "cluster %q says that this pod has the address %.45q, which no pod can have, so it is shown without",
+			o.Cluster, addresses[0])
+	}
 }

@@ -91,6 +91,7 @@ func (p *Pods) report(ctx context.Context, above, live *corev1.Pod) (*corev1.Pod
 	if equality.Semantic.DeepEqual(want, above) {
 		return above, nil
 	}
+	p.tellAddresses(live, above)
 	return p.update(ctx, want)
 }
 

@@ -170,6 +170,9 @@ func (p *Pods) show(ctx context.Context, pod *corev1.Pod, owner Owner, stored *c
 	if err != nil {
 		return p.refuse(pod, err)
 	}
+	if stored == nil || !mirror.SamePod(want, stored) {
+		p.tellAddresses(pod, pod) // the mirror has its UID
+	}
 	return p.write(ctx, want, stored)
 }
 
