@@ -62,8 +62,8 @@ type Reach struct {
 	Slices []*discoveryv1.EndpointSlice
 	// Pods are those that endpoints stand for, by the UIDs that these name.
 	Pods map[types.UID]PodAt
-	// Claims are the clusters that say of an address that it is a pod's.
-	Claims map[netip.Addr][]string
+	// Claims are the clusters that say of an address that it is a pod's, and Nodes those that say that a pod runs on a node with it.
+	Claims, Nodes map[netip.Addr][]string
 	// Taken are addresses that are something else than a pod's in this cluster, such as those of Services.
 	Taken sets.Set[netip.Addr]
 }
@@ -75,7 +75,20 @@ func (r Reach) Endpoints(of *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
 		return nil
 	}
 	// Who asks for a headless Service asks for all of its pods, or for one of them by name.
-	standby := r.Traffic != v1alpha1.TrafficGlobal && !headless(r.Service) && r.servesItself(of)
+	return r.endpoints(of, r.Traffic != v1alpha1.TrafficGlobal && !headless(r.Service) && r.servesItself(of))
+}
+
+// Shown returns the endpoints of a slice in the clusters of the network for whoever asks the logical cluster, which is itself in no network. They share
+// memory with the slice.
+func (r Reach) Shown(of *discoveryv1.EndpointSlice) []discoveryv1.Endpoint {
+	if podSelector(r.Service) == nil || !r.within(of) {
+		return nil
+	}
+	return r.endpoints(of, false)
+}
+
+// endpoints returns those of a slice that are pods in clusters of the network, and serve.
+func (r Reach) endpoints(of *discoveryv1.EndpointSlice, standby bool) []discoveryv1.Endpoint {
 	var out []discoveryv1.Endpoint
 	for i := range of.Endpoints {
 		endpoint := &of.Endpoints[i]
@@ -224,6 +237,11 @@ func (r Reach) doubt(address netip.Addr, says string) string {
 		other, in := r.Members[claimant]
 		if in && claimant != says && (len(other.PodCIDRs) == 0 && !declared || other.has(address)) {
 			return fmt.Sprintf("cluster %q says that a pod of it has it too", claimant)
+		}
+	}
+	for _, claimant := range r.Nodes[address] {
+		if _, in := r.Members[claimant]; in && claimant != says && !declared {
+			return fmt.Sprintf("cluster %q says that a node of it has it", claimant)
 		}
 	}
 	return ""

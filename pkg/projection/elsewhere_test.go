@@ -64,7 +64,7 @@ func reach(backends ...placedAt) (Reach, *discoveryv1.EndpointSlice) {
 	r := Reach{
 		Cluster: "east", Service: selecting(), Traffic: v1alpha1.TrafficGlobal,
 		Members: map[string]Member{"east": {}, "west": {}, "north": {}}, Slices: []*discoveryv1.EndpointSlice{slice},
-		Pods: map[types.UID]PodAt{}, Claims: map[netip.Addr][]string{}, Taken: sets.New[netip.Addr](),
+		Pods: map[types.UID]PodAt{}, Claims: map[netip.Addr][]string{}, Nodes: map[netip.Addr][]string{}, Taken: sets.New[netip.Addr](),
 	}
 	for _, b := range backends {
 		address, _ := netip.ParseAddr(b.address)
@@ -189,6 +189,27 @@ func TestNobodyIsLedToAnAddressThatIsNotThatOfAPodOfTheOtherCluster(t *testing.T
 		"a pod that a cluster of another network has too": {
 			backends: at("10.2.0.1"), want: "10.2.0.1",
 			change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Claims[addr("10.2.0.1")] = []string{"south", "west"} },
+		},
+		"a node of another cluster": {
+			told: `10.2.0.1 of west: cluster "north" says that a node of it has it`, backends: at("10.2.0.1"), change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Nodes[addr("10.2.0.1")] = []string{"north", "west"} },
+		},
+		"a node of another cluster, which is in no range of that": {
+			told: `cluster "north" says that a node of it has it`, backends: at("10.2.0.1"),
+			change: func(r *Reach, _ *discoveryv1.EndpointSlice) {
+				r.Members["north"], r.Nodes[addr("10.2.0.1")] = cidrs("10.3.0.0/16"), []string{"north"}
+			},
+		},
+		"a node of its own cluster, as pods in the network of their host have": {
+			backends: at("10.2.0.1"), want: "10.2.0.1", change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Nodes[addr("10.2.0.1")] = []string{"west"} },
+		},
+		"a node of a cluster of another network": {
+			backends: at("10.2.0.1"), want: "10.2.0.1", change: func(r *Reach, _ *discoveryv1.EndpointSlice) { r.Nodes[addr("10.2.0.1")] = []string{"south"} },
+		},
+		"what another one says is a node's, if it is in the ranges of its cluster": {
+			backends: at("10.2.0.1"), want: "10.2.0.1",
+			change: func(r *Reach, _ *discoveryv1.EndpointSlice) {
+				r.Members["west"], r.Nodes[addr("10.2.0.1")] = cidrs("10.2.0.0/16"), []string{"north"}
+			},
 		},
 		"what is in the ranges of its cluster": {
 			backends: at("10.2.0.1"), want: "10.2.0.1",

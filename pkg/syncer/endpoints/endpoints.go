@@ -77,13 +77,14 @@ func (e *Endpoints) Slices(service cache.ObjectName) []identity.Key {
 		return nil
 	}
 	var out []identity.Key
-	for _, slice := range e.madeOfPods(service) {
+	for _, slice := range e.MadeOfPods(service) {
 		out = append(out, identity.Key{Resource: identity.EndpointSlices, Namespace: slice.Namespace, Name: slice.Name})
 	}
 	return out
 }
 
-func (e *Endpoints) madeOfPods(service cache.ObjectName) []*discoveryv1.EndpointSlice {
+// MadeOfPods returns the slices that the logical cluster has made of the pods of a Service.
+func (e *Endpoints) MadeOfPods(service cache.ObjectName) []*discoveryv1.EndpointSlice {
 	return slices.DeleteFunc(e.Services.Slices(service), func(slice *discoveryv1.EndpointSlice) bool { return !projection.MadeOfPods(slice) })
 }
 
@@ -97,8 +98,8 @@ func (e *Endpoints) Elsewhere(slice *discoveryv1.EndpointSlice, service *corev1.
 func (e *Endpoints) Reach(of *discoveryv1.EndpointSlice, service *corev1.Service, cluster string) projection.Reach {
 	out := projection.Reach{
 		Cluster: cluster, Service: service, Traffic: e.Traffic(service), Members: e.Members(cluster),
-		Slices: e.madeOfPods(cache.MetaObjectToName(service)),
-		Pods:   map[types.UID]projection.PodAt{}, Claims: map[netip.Addr][]string{}, Taken: sets.New[netip.Addr](),
+		Slices: e.MadeOfPods(cache.MetaObjectToName(service)),
+		Pods:   map[types.UID]projection.PodAt{}, Claims: map[netip.Addr][]string{}, Nodes: map[netip.Addr][]string{}, Taken: sets.New[netip.Addr](),
 	}
 	for i := range of.Endpoints {
 		e.add(&out, &of.Endpoints[i], service.Namespace)
@@ -133,10 +134,40 @@ func (e *Endpoints) add(to *projection.Reach, endpoint *discoveryv1.Endpoint, na
 	if err != nil {
 		return
 	}
-	to.Claims[address] = e.claims(address)
+	to.Claims[address], to.Nodes[address] = clustersOf(e.Above.PodsAt(address)), clustersOf(e.Above.PodsOn(address))
 	if e.Taken != nil && e.Taken(address, to.Cluster) {
 		to.Taken.Insert(address)
 	}
+}
+
+// Sources returns the clusters in which the pods are that a slice stands for, sorted.
+func (e *Endpoints) Sources(of *discoveryv1.EndpointSlice) []string {
+	out := sets.New[string]()
+	for i := range of.Endpoints {
+		if cluster := e.podOf(&of.Endpoints[i], of.Namespace).Cluster; cluster != "" {
+			out.Insert(cluster)
+		}
+	}
+	return sets.List(out)
+}
+
+// From returns the endpoints of a slice that are pods in one cluster, for whoever asks the logical cluster: as far as those who share a network with
+// that cluster would be led to them.
+func (e *Endpoints) From(of *discoveryv1.EndpointSlice, service *corev1.Service, cluster string) []discoveryv1.Endpoint {
+	members := e.Members(cluster)
+	if members == nil {
+		members = map[string]projection.Member{cluster: {}}
+	}
+	reach := projection.Reach{
+		Service: service, Members: members, Slices: e.MadeOfPods(cache.MetaObjectToName(service)),
+		Pods: map[types.UID]projection.PodAt{}, Claims: map[netip.Addr][]string{}, Nodes: map[netip.Addr][]string{},
+	}
+	for i := range of.Endpoints {
+		if endpoint := &of.Endpoints[i]; e.podOf(endpoint, service.Namespace).Cluster == cluster {
+			e.add(&reach, endpoint, service.Namespace)
+		}
+	}
+	return reach.Shown(of)
 }
 
 // podOf finds the pod that an endpoint stands for, by its UID as well: the slice may be older or younger than the pod.
@@ -152,27 +183,24 @@ func (e *Endpoints) podOf(endpoint *discoveryv1.Endpoint, namespace string) proj
 	return projection.PodAt{Cluster: projection.ClusterOf(pod), Addresses: logical.AddressesOf(pod)}
 }
 
-// claims returns the clusters that say of an address that it is a pod's.
-func (e *Endpoints) claims(address netip.Addr) []string {
-	var out []string
-	for _, pod := range e.Above.PodsAt(address) {
-		if cluster := projection.ClusterOf(pod); !slices.Contains(out, cluster) {
-			out = append(out, cluster)
-		}
+// clustersOf returns the clusters that pods are in, sorted.
+func clustersOf(pods []*corev1.Pod) []string {
+	out := sets.New[string]()
+	for _, pod := range pods {
+		out.Insert(projection.ClusterOf(pod))
 	}
-	slices.Sort(out)
-	return out
+	return sets.List(out)
 }
 
-// Contested returns the Services that lead to any of the addresses of a pod which pods of another cluster have too, by their slices. What they lead
-// to depends on whether the pod is there.
+// Contested returns the Services that lead to any of the addresses of a pod, or of its node, which pods of another cluster have too, by their slices.
+// What they lead to depends on whether the pod is there.
 func (e *Endpoints) Contested(pod *corev1.Pod) []cache.ObjectName {
 	cluster := projection.ClusterOf(pod)
 	if e == nil || !e.In(cluster) {
 		return nil
 	}
 	out := sets.New[cache.ObjectName]()
-	for _, address := range logical.AddressesOf(pod) {
+	for _, address := range append(logical.AddressesOf(pod), logical.HostsOf(pod)...) {
 		for _, other := range e.Above.PodsAt(address) {
 			if projection.ClusterOf(other) != cluster {
 				out.Insert(e.Services.LeadingTo(other)...)

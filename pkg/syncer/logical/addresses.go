@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -24,19 +25,38 @@ func AddressesOf(pod *corev1.Pod) []netip.Addr {
 	return out
 }
 
+// HostsOf returns the addresses that the cluster of a pod says the node has that it runs on.
+func HostsOf(pod *corev1.Pod) []netip.Addr {
+	var out []netip.Addr
+	for _, ip := range pod.Status.HostIPs {
+		if address, err := netip.ParseAddr(ip.IP); err == nil {
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
 // PodsAt returns the pods of which any cluster says that they have an address.
 func (c *Cluster) PodsAt(address netip.Addr) []*corev1.Pod {
 	return caches.Indexed[*corev1.Pod](c.Stores[identity.Pods], byAddress, address.String())
 }
 
-func indexAddress(obj any) ([]string, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok || projection.ClusterOf(pod) == "" {
-		return nil, nil
+// PodsOn returns the pods of which any cluster says that they run on a node with an address.
+func (c *Cluster) PodsOn(address netip.Addr) []*corev1.Pod {
+	return caches.Indexed[*corev1.Pod](c.Stores[identity.Pods], byHost, address.String())
+}
+
+// indexAddresses indexes the pods that are in clusters by some of their addresses.
+func indexAddresses(addresses func(*corev1.Pod) []netip.Addr) cache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok || projection.ClusterOf(pod) == "" {
+			return nil, nil
+		}
+		var out []string
+		for _, address := range addresses(pod) {
+			out = append(out, address.String())
+		}
+		return out, nil
 	}
-	var out []string
-	for _, address := range AddressesOf(pod) {
-		out = append(out, address.String())
-	}
-	return out, nil
 }

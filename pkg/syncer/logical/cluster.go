@@ -35,6 +35,7 @@ const (
 	byRevision  = "manifold.dev/revision"  // the revisions that they name
 	byClaim     = "manifold.dev/claim"     // of PersistentVolumes: the claim that they are for
 	byAddress   = "manifold.dev/address"   // of pods: the addresses that they have
+	byHost      = "manifold.dev/host"      // of pods: the addresses of the nodes that they run on
 )
 
 // Options say what a Cluster works with. Its functions are asked once the informers have started, not before.
@@ -99,7 +100,7 @@ func New(factory informers.SharedInformerFactory, o Options) (*Cluster, error) {
 		}
 		indexers := indexersOf(kind)
 		if kind.Resource == identity.Pods {
-			indexers[byCluster], indexers[byAddress] = indexCluster, indexAddress
+			indexers[byCluster], indexers[byAddress], indexers[byHost] = indexCluster, indexAddresses(AddressesOf), indexAddresses(HostsOf)
 		}
 		if err := generic.Informer().AddIndexers(indexers); err != nil {
 			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)

@@ -129,7 +129,8 @@ func (n *Networks) strays() {
 
 // contested has the Services looked at that lead to an address which a pod has, or had, as well: of two clusters that claim one, none is believed.
 func (n *Networks) contested(before, after *corev1.Pod) {
-	if !n.Demand.Endpoints.Any() || before != nil && after != nil && slices.Equal(logical.AddressesOf(before), logical.AddressesOf(after)) {
+	if !n.Demand.Endpoints.Any() || before != nil && after != nil && slices.Equal(logical.AddressesOf(before), logical.AddressesOf(after)) &&
+		slices.Equal(logical.HostsOf(before), logical.HostsOf(after)) {
 		return
 	}
 	for _, pod := range []*corev1.Pod{before, after} {
