@@ -110,9 +110,10 @@ var serverRooms = map[string][]string{
 }
 
 var (
-	pure = slices.Concat([]string{"pkg/delivery/pipecd", "pkg/identity", "pkg/mirror", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms)),
+	pure = slices.Concat([]string{"pkg/delivery/pipecd", "pkg/identity", "pkg/mirror", "pkg/multicluster", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms)),
 		slices.Sorted(maps.Keys(deliveryRooms)))
 	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pulls/...", "pkg/delivery/scripts", "pkg/moves", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
+	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/scripts", "pkg/moves", "pkg/multicluster/controller", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
 
@@ -296,6 +297,13 @@ var rules = map[string]Rule{
 		Through: true,
 		Why:     "it tells what is there; what of that counts is another question",
 	},
+	"exported Services are made of objects of the logical cluster": {
+		From:    []string{"pkg/multicluster/controller"},
+		Forbid:  []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller", "pkg/syncer/..."},
+		Allow:   []string{"pkg/clusters/health"}, // the reasons in the conditions of a Cluster
+		Through: true,
+		Why:     "controllers do not import each other: what pods there are, and what of their addresses is believed, the server hands in",
+	},
 	"delivery acts by objects of the logical cluster": {
 		From:    []string{"pkg/delivery/..."},
 		Forbid:  []string{"pkg/clusters/...", "pkg/custom/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller", "pkg/syncer/..."},
@@ -441,6 +449,8 @@ func TestPackagesAreNamedAfterWhatTheyHold(t *testing.T) {
 var pureImports = []string{
 	"apis/...", "github.com/aclements/go-moremath/stats", "go.yaml.in/yaml/v3", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
 	"sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",
+	"apis/...", "github.com/aclements/go-moremath/stats", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
+	"sigs.k8s.io/mcs-api/pkg/apis/...", "sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",
 }
 
 // A library that nobody has thought about may bring a client, a cache or a clock along, which every test would have to fake.

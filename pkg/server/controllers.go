@@ -249,6 +249,10 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
+	multiCluster, err := m.newMultiCluster()
+	if err != nil {
+		return nil, err
+	}
 	m.pushes = m.newAnnouncer()
 	usage, err := quota.New(m.clients[v1alpha1.QuotaUser].kube, m.informers, m.queues)
 	if err != nil {
@@ -274,6 +278,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		{"applications", applications.Run},
 		{"application deployments", appDeployments.Run},
 		{"gitops clusters", gitopsClusters.Run},
+		{"exported Services", multiCluster.Run},
 		{"pushes to repositories", m.pushes.Run},
 		{"stock controllers", func(ctx context.Context) error {
 			return stock.Run(ctx, m.identities.Loopback, m.informers, metadata, stock.Keys{

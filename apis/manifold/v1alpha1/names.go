@@ -158,6 +158,8 @@ const (
 	GitopsClustersUser = ControllerUser + ":gitopsclusters"
 	// InformersUser watches the kinds of Manifold and of delivery for all controllers.
 	InformersUser = ControllerUser + ":informers"
+	// MultiClusterUser carries out ServiceExports of the Multi-Cluster Services API.
+	MultiClusterUser = ControllerUser + ":multicluster"
 	// PlacementUser writes decisions.
 	PlacementUser = ControllerUser + ":placement"
 	// QuotaUser counts what runs in clusters.

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,10 @@ var controllers = map[string]controller{
 		may("list,watch", v1alpha1.GroupName, "clusters", "placementpolicies", "clusterplacementpolicies"),
 		may("list,watch", delivery.GroupName, "applications", "applicationrevisions", "releases"),
 	}},
+	v1alpha1.MultiClusterUser: {also: exportsServices, anywhere: []rbacv1.PolicyRule{
+		may("get,patch", "multicluster.x-k8s.io", "serviceexports"), // our finalizer
+		may("update", "multicluster.x-k8s.io", "serviceexports/status"),
+	}},
 	v1alpha1.PlacementUser: {stored: true, anywhere: append(mayPatchWorkloads(),
 		may("patch", corev1.GroupName, "persistentvolumeclaims"),
 		may("update", corev1.GroupName, "pods/status"), // that no cluster can run them
@@ -108,6 +113,22 @@ var controllers = map[string]controller{
 		may("update,delete", corev1.GroupName, "persistentvolumes"),
 		may("update", corev1.GroupName, "persistentvolumes/status"),
 	}},
+}
+
+// exports are the rules for what stands for an exported Service, and for the annotation that has it lead to all of its pods.
+var exports = []rbacv1.PolicyRule{
+	may("get,create,update,delete", "multicluster.x-k8s.io", "serviceimports"),
+	may("update", "multicluster.x-k8s.io", "serviceimports/status"),
+	may("create,update,delete", discoveryv1.GroupName, "endpointslices"),
+	may("patch", corev1.GroupName, "services"),
+}
+
+// exportsServices allows to write exports in the namespaces that go to clusters.
+func exportsServices(a authorizer.Attributes) bool {
+	if _, refused := projection.NamespaceRefusal(a.GetNamespace()); refused || a.GetNamespace() == "" {
+		return false
+	}
+	return rbac.RulesAllow(a, exports...)
 }
 
 // mayPatchWorkloads allows to note a decision on what is placed.

@@ -70,6 +70,8 @@ var wantRights = map[string][]string{
 		"get,list,patch,update,watch gitopsclusters.gitops.weave.works", "update gitopsclusters/status.gitops.weave.works",
 		"get,list,patch,update,watch pipelines.pipelines.weave.works", "update pipelines/status.pipelines.weave.works",
 		"get,list,patch,update,watch pipelines.pipelines.wego.weave.works", "update pipelines/status.pipelines.wego.weave.works",
+		"get,list,patch,update,watch serviceexports.multicluster.x-k8s.io", "update serviceexports/status.multicluster.x-k8s.io",
+		"get,list,patch,update,watch serviceimports.multicluster.x-k8s.io", "update serviceimports/status.multicluster.x-k8s.io",
 	},
 	v1alpha1.DeliveryUser: {
 		"get,list,patch,update,watch applications.delivery.manifold.dev", "patch,update applications/status.delivery.manifold.dev",
@@ -103,6 +105,11 @@ var wantRights = map[string][]string{
 	v1alpha1.InformersUser: {
 		"list,watch clusterplacementpolicies.manifold.dev", "list,watch clusters.manifold.dev", "list,watch placementpolicies.manifold.dev",
 		"list,watch applicationrevisions.delivery.manifold.dev", "list,watch applications.delivery.manifold.dev", "list,watch releases.delivery.manifold.dev",
+	},
+	v1alpha1.MultiClusterUser: {
+		"get,patch serviceexports.multicluster.x-k8s.io", "update serviceexports/status.multicluster.x-k8s.io",
+		"create,delete,get,update serviceimports.multicluster.x-k8s.io in shop", "update serviceimports/status.multicluster.x-k8s.io in shop",
+		"create,delete,update endpointslices.discovery.k8s.io in shop", "patch services in shop",
 	},
 	v1alpha1.PlacementUser: {
 		"patch persistentvolumeclaims", "patch pods", "update pods/status", "patch replicationcontrollers",
@@ -153,6 +160,7 @@ var asked = map[string][]string{
 	"delivery.manifold.dev": {
 		"applicationrevisions", "applications", "applications/status", "releases", "releases/approve", "releases/cancel", "releases/status",
 	},
+	"discovery.k8s.io":             {"endpointslices"},
 	"events.k8s.io":                {"events"},
 	"example.com":                  {"widgets", "widgets/status", "widgets/scale"},
 	"flowcontrol.apiserver.k8s.io": {"flowschemas", "flowschemas/status", "prioritylevelconfigurations"},
@@ -164,6 +172,7 @@ var asked = map[string][]string{
 		"clusterplacementpolicies", "clusterplacementpolicies/status", "clusters", "clusters/status", "placementpolicies", "placementpolicies/status",
 	},
 	"metrics.k8s.io":            {"pods"},
+	"multicluster.x-k8s.io":     {"serviceexports", "serviceexports/status", "serviceimports", "serviceimports/status"},
 	"networking.k8s.io":         {"ingresses", "ingresses/status", "networkpolicies", "servicecidrs"},
 	"networking.istio.io":       {"destinationrules", "gateways", "virtualservices"},
 	"policy":                    {"poddisruptionbudgets", "poddisruptionbudgets/status"},
