@@ -476,3 +476,88 @@ func TestAnEndpointThatIsNotBelievedIsToldOnItsService(t *testing.T) {
 		t.Errorf("told once more: %s", <-east.events.Events)
 	}
 }
+
+// on gives a pod the address of a node.
+func on(pod *corev1.Pod, node string) *corev1.Pod {
+	pod.Status.HostIPs = []corev1.HostIP{{IP: node}}
+	return pod
+}
+
+func TestNobodyIsLedToANodeOfAnotherCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		cluster, node, want string
+	}{
+		"on which a pod of another cluster runs":             {"north", "10.2.0.1", "nothing"},
+		"on which a pod of the cluster that is led there is": {"east", "10.2.0.1", "nothing"},
+		"of its own cluster":                                 {"west", "10.2.0.1", "10.2.0.1"},
+		"of a cluster of no network":                         {"south", "10.2.0.1", "10.2.0.1"},
+		"with another address":                               {"north", "10.3.0.1", "10.2.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := podAt("db-2", "west", "10.2.0.1")
+			slice := sliceOf("db", there)
+			u := newUpstream(t, namespace("shop"), slice, there, on(podAt("other", test.cluster, "10.9.0.1"), test.node), serviceWith("db"),
+				deployment("db", toWest), deployment("api", toEast))
+			meshed(u, "east", "west", "north")
+			if got := attach(t, u, "east").ledTo(t, slice); got != test.want {
+				t.Errorf("led to %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAPodOnANodeHasServicesLookedAtThatLeadToItsAddress(t *testing.T) {
+	there := podAt("db-2", "west", "10.2.0.1")
+	u := newUpstream(t, namespace("shop"), sliceOf("db", there), there, serviceWith("db"))
+	meshed(u, "east", "west")
+	for node, want := range map[string]int{"10.2.0.1": 1, "10.3.0.1": 0} {
+		if got := u.Endpoints.Contested(on(podAt("other", "east", "10.9.0.1"), node)); len(got) != want {
+			t.Errorf("a node with %s: %v, want %d", node, got, want)
+		}
+	}
+}
+
+func TestEndpointsAreShownByTheClustersThatTheyAreIn(t *testing.T) {
+	one, two, other, alone := podAt("db-1", "east", "10.1.0.1"), podAt("db-2", "west", "10.2.0.1"), podAt("db-3", "west", "10.2.0.2"), podAt("db-4", "south", "10.2.0.1")
+	service := serviceWith("db")
+	for name, test := range map[string]struct {
+		change func(*Upstream, *discoveryv1.EndpointSlice)
+		want   map[string]string
+	}{
+		"all that serve": {func(*Upstream, *discoveryv1.EndpointSlice) {}, map[string]string{"east": "10.1.0.1", "west": "10.2.0.1 10.2.0.2", "south": "10.2.0.1"}},
+		"none of a cluster that is silent": {func(u *Upstream, _ *discoveryv1.EndpointSlice) {
+			u.Endpoints.Follow("west", inState(metav1.ConditionUnknown, health.ReasonUnreachable))
+		},
+			map[string]string{"east": "10.1.0.1", "west": "", "south": "10.2.0.1"}},
+		"none that two clusters of a network say they have": {func(u *Upstream, _ *discoveryv1.EndpointSlice) { meshed(u, "south") },
+			map[string]string{"east": "10.1.0.1", "west": "10.2.0.2", "south": ""}},
+		"none that its pod does not have": {func(_ *Upstream, s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses[0] = "10.9.9.9" },
+			map[string]string{"east": "", "west": "10.2.0.1 10.2.0.2", "south": "10.2.0.1"}},
+		"none that is not ready": {func(_ *Upstream, s *discoveryv1.EndpointSlice) {
+			s.Endpoints[1].Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false)}
+		},
+			map[string]string{"east": "10.1.0.1", "west": "10.2.0.2", "south": "10.2.0.1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			slice := sliceOf("db", one, two, other, alone)
+			u := newUpstream(t, namespace("shop"), slice, one, two, other, alone, service)
+			meshed(u, "east", "west")
+			test.change(u, slice)
+			if got := u.Endpoints.Sources(slice); !slices.Equal(got, []string{"east", "south", "west"}) {
+				t.Errorf("they are in %v", got)
+			}
+			for cluster, want := range test.want {
+				var got []string
+				for _, endpoint := range u.Endpoints.From(slice, service, cluster) {
+					got = append(got, endpoint.Addresses[0])
+					if endpoint.NodeName != nil || endpoint.TargetRef != nil {
+						t.Errorf("%s: it names things that are not known elsewhere: %+v", cluster, endpoint)
+					}
+				}
+				if strings.Join(got, " ") != want {
+					t.Errorf("%s: %v, want %s", cluster, got, want)
+				}
+			}
+		})
+	}
+}

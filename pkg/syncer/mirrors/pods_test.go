@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 )
 
@@ -70,5 +71,23 @@ func TestAPodOfAControllerIsSparedForItsOtherOwners(t *testing.T) {
 				t.Errorf("patched with %s, want %s", got, want)
 			}
 		})
+	}
+}
+
+func TestAddressesThatAPodIsShownWithoutAreTold(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1": `Warning NotShown cluster "west" says that this pod has the address "127.0.0.1", which no pod can have, so it is shown without`,
+		"10.2.0.1":  "",
+	} {
+		recorder := record.NewFakeRecorder(1)
+		pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}}}
+		Options{Cluster: "west", Recorder: recorder}.tellAddresses(pod, pod)
+		got := ""
+		if len(recorder.Events) > 0 {
+			got = <-recorder.Events
+		}
+		if got != want {
+			t.Errorf("%s: told %q, want %q", address, got, want)
+		}
 	}
 }
