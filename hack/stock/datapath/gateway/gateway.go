@@ -27,6 +27,9 @@ const (
 	Port = 8000
 	// healthPort is where it says that it is well.
 	healthPort = 8001
+	// KeepsConnections is how long it keeps a connection, so that clients come to ask again where it is to go. By itself Traefik keeps one for ever, and a
+	// client that has one never hears that the address has left.
+	KeepsConnections = 5 * time.Second
 	// Controller is the controllerName of a GatewayClass that the gateway serves.
 	Controller = "traefik.io/gateway-controller"
 )
@@ -100,6 +103,8 @@ func args(address, health, ip string, gatewayAPI bool) []string {
 		"--global.sendanonymoususage=false",
 		"--log.level=INFO",
 		"--entrypoints.web.address=" + address,
+		"--entrypoints.web.transport.keepalivemaxtime=" + KeepsConnections.String(),
+		"--entrypoints.web.transport.respondingtimeouts.idletimeout=" + KeepsConnections.String(),
 		"--entrypoints.health.address=" + health,
 		"--ping.entrypoint=health",
 		"--providers.kubernetesingress=true",
