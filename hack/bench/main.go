@@ -94,7 +94,7 @@ func main() {
 	flag.DurationVar(&o.deliverySizes.Rest, "rest", time.Minute, "with -delivery: for how long nothing happens to them")
 	flag.BoolVar(&o.traffic, "traffic", false, "count instead which requests fail while what answers them moves, on two stock clusters")
 	flag.IntVar(&o.rate, "rate", 200, "with -traffic: requests of each client in a second")
-	flag.BoolVar(&o.gateway, "gateway", false, "with -traffic: send requests from outside too, through a gateway before each cluster, which is built if it is missing")
+	flag.BoolVar(&o.gateway, "gateway", false, "with -traffic: send requests from outside too, through a gateway before each cluster, which is built if it is missing; scenario split needs it")
 	flag.StringVar(&o.scenarios, "scenarios", "", "with -traffic: names of scenarios, separated by commas; all without it: "+strings.Join(traffic.Names(), ","))
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -181,7 +181,7 @@ func run(o options) (err error) {
 // runTraffic counts requests while Manifold moves what answers them.
 func runTraffic(ctx context.Context, o options, root, dir, bin string) error {
 	measured := traffic.Options{
-		Manifold: filepath.Join(root, o.manifold), BinDir: bin, Dir: dir, Rate: o.rate, Progress: os.Stderr,
+		Manifold: filepath.Join(root, o.manifold), Root: root, BinDir: bin, Dir: dir, Rate: o.rate, Progress: os.Stderr,
 	}
 	if o.scenarios != "" {
 		measured.Only = strings.Split(o.scenarios, ",")
@@ -193,9 +193,9 @@ func runTraffic(ctx context.Context, o options, root, dir, bin string) error {
 		measured.Gateway = filepath.Join(bin, tools.Traefik)
 	}
 	report, err := traffic.Run(ctx, measured)
-	if err != nil {
+	if report == nil {
 		return err
 	}
 	report.Print(os.Stdout)
-	return o.write(report)
+	return errors.Join(err, report.Missed(), o.write(report))
 }

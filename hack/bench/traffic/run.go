@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +28,11 @@ type run struct {
 	namespace string
 	// event is when something happened that requests may fail by, if the scenario has such a moment.
 	event time.Time
+	// streams are the requests of the clients, by their names, while something happens.
+	streams map[string]*load.Load
+	// shares and delays are what clients found besides, by their names.
+	shares map[string][]Share
+	delays map[string][]time.Duration
 }
 
 // The Deployment that answers is "web". "visitor" has the namespace run in both clusters all the time, as the clients in them do that ask.
@@ -41,10 +48,10 @@ spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: http}]}
 ---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
-metadata: {name: web, namespace: NAMESPACE}
+metadata: {name: web, namespace: NAMESPACE, annotations: {manifold.dev/drain-seconds: "DRAIN"}}
 spec:
   rules:
-  - host: web.NAMESPACE.example.com
+  - host: HOST
     http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}
 ---
 apiVersion: apps/v1
@@ -72,52 +79,81 @@ spec:
 `
 
 const (
-	// stepTimeout bounds every step of a scenario.
+	// stepTimeout bounds every step of a scenario. A move waits for addresses that leave, and for the pods that end after that.
 	stepTimeout = 3 * time.Minute
 	// before and after are how long requests are sent before something happens, and when it is over.
 	before = 3 * time.Second
 	after  = 8 * time.Second
 	// firstAnswer is how long a client waits for its first answer, which says that it reaches the Service at all.
 	firstAnswer = 20 * time.Second
+	// drainTime is how long pods stay whose address has left: longer than anybody believes in an address, and than a gateway keeps a connection.
+	drainTime = 10 * time.Second
 )
 
 // measure makes what the scenario needs, starts the clients, lets it happen, and returns what they counted.
 func (r *run) measure(ctx context.Context) (rows []Row, err error) {
-	text := strings.NewReplacer("NAMESPACE", r.namespace, "CLUSTERS", r.scenario.clusters, "REPLICAS", strconv.Itoa(r.scenario.replicas)).Replace(manifest)
-	if err := r.manifold(ctx, text, "kubectl", "apply", "-f", "-"); err != nil {
+	prepare, ask := r.scenario.prepare, r.scenario.ask
+	if prepare == nil {
+		prepare = deploy
+	}
+	if ask == nil {
+		ask = everywhere
+	}
+	defer func() { err = errors.Join(err, r.clean(context.WithoutCancel(ctx))) }()
+	if err := prepare(ctx, r); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.clean(ctx)) }()
-	for _, name := range []string{"web", "visitor"} {
-		if err := r.manifold(ctx, "", r.in("kubectl", "rollout", "status", "deployment/"+name, "--timeout=2m")...); err != nil {
-			return nil, err
-		}
-	}
-	clients, err := r.clients(ctx)
+	clients, err := ask(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	defer clients.end()
-	streams := map[string]*load.Load{}
+	r.streams, r.shares, r.delays = map[string]*load.Load{}, map[string][]Share{}, map[string][]time.Duration{}
 	for _, name := range clients.names {
 		options := clients.asking[name]
 		if err := reached(ctx, options); err != nil {
 			rows = append(rows, Row{Scenario: r.scenario.name, Client: name, Error: "no answer before it began: " + err.Error()})
 			continue
 		}
-		streams[name] = load.Start(options)
+		r.streams[name] = load.Start(options)
 	}
 	failed := errors.Join(pause(ctx, before), r.scenario.happen(ctx, r), pause(ctx, after))
 	for _, name := range clients.names {
-		if stream, ok := streams[name]; ok {
-			row := Row{Scenario: r.scenario.name, Client: name, Counted: stream.Stop()}
-			if !r.event.IsZero() && row.Counted.LastFailure.After(r.event) {
-				row.Last = row.Counted.LastFailure.Sub(r.event).Seconds()
-			}
-			rows = append(rows, row)
+		if stream, ok := r.streams[name]; ok {
+			rows = append(rows, r.row(name, stream.Stop()))
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.delays)) {
+		rows = append(rows, Row{Scenario: r.scenario.name, Client: name, Delays: r.delays[name]})
+	}
 	return rows, failed
+}
+
+// row is what a client counted, and what it may have lost.
+func (r *run) row(client string, counted load.Report) Row {
+	row := Row{Scenario: r.scenario.name, Client: client, Counted: counted, Shares: r.shares[client]}
+	if !r.event.IsZero() && counted.LastFailure.After(r.event) {
+		row.Last = counted.LastFailure.Sub(r.event).Seconds()
+	}
+	if r.scenario.bound != nil {
+		row.Bound = r.scenario.bound(client).Seconds()
+	}
+	return row
+}
+
+// deploy makes the Deployment that answers, and waits for it.
+func deploy(ctx context.Context, r *run) error {
+	text := strings.NewReplacer("NAMESPACE", r.namespace, "HOST", r.host(), "CLUSTERS", r.scenario.clusters, "REPLICAS", strconv.Itoa(r.scenario.replicas),
+		"DRAIN", strconv.Itoa(int(drainTime.Seconds()))).Replace(manifest)
+	if err := r.command(ctx, text, "kubectl", "apply", "-f", "-"); err != nil {
+		return err
+	}
+	for _, name := range []string{"web", "visitor"} {
+		if err := r.command(ctx, "", r.in("kubectl", "rollout", "status", "deployment/"+name, "--timeout=2m")...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clients are those of one scenario.
@@ -127,28 +163,41 @@ type clients struct {
 	end    func()
 }
 
-func (r *run) clients(ctx context.Context) (*clients, error) {
-	c := &clients{asking: map[string]load.Options{}, end: func() {}}
-	add := func(name string, options load.Options) {
-		options.Rate, options.Expect = r.options.Rate, r.expect
-		c.names = append(c.names, name)
-		c.asking[name] = options
-	}
+func newClients() *clients { return &clients{asking: map[string]load.Options{}, end: func() {}} }
+
+// add adds a client that asks at the rate that is measured.
+func (r *run) add(c *clients, name string, options load.Options) {
+	options.Rate, options.Expect = r.options.Rate, r.expect
+	c.names = append(c.names, name)
+	c.asking[name] = options
+}
+
+// inside is what a client in a cluster is called, and outside what one is that comes from outside.
+func inside(cluster string) string { return "in " + cluster }
+
+const outside = "outside"
+
+// everywhere are clients in the clusters of the scenario, in the logical cluster, and outside if there are gateways.
+func everywhere(ctx context.Context, r *run) (*clients, error) {
+	c := newClients()
 	for _, place := range append([]string{above}, r.scenario.inside...) {
 		client, err := r.network.Client(datapath.From{Cluster: place, Namespace: r.namespace})
 		if err != nil {
 			return nil, err
 		}
-		add("in "+place, load.Options{URL: "http://web", Dial: client.DialContext})
+		r.add(c, inside(place), load.Options{URL: "http://web", Dial: client.DialContext})
 	}
 	if len(r.gateways) > 0 {
 		published := newPublished(r.client, r.namespace, "web")
 		published.start(ctx)
 		c.end = published.stop
-		add("outside", load.Options{URL: "http://web." + r.namespace + ".example.com", Dial: published.dial})
+		r.add(c, outside, load.Options{URL: "http://" + r.host(), Dial: published.dial})
 	}
 	return c, nil
 }
+
+// nobody asks all the time.
+func nobody(context.Context, *run) (*clients, error) { return newClients(), nil }
 
 // expect refuses answers from anybody but the Service's pods.
 func (r *run) expect(a pods.Answer) error {
@@ -186,8 +235,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// manifold runs a command of Manifold in the namespace.
-func (r *run) manifold(ctx context.Context, stdin string, args ...string) error {
+// command runs a command of Manifold.
+func (r *run) command(ctx context.Context, stdin string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	cmd := r.server.Command(ctx, args...)
@@ -203,7 +252,7 @@ func (r *run) in(args ...string) []string { return append(args, "--namespace", r
 
 // move moves the Deployment and waits until it is there and nowhere else.
 func (r *run) move(ctx context.Context, to string) error {
-	if err := r.manifold(ctx, "", r.in("move", "deployment/web", "--to", to)...); err != nil {
+	if err := r.command(ctx, "", r.in("move", "deployment/web", "--to", to)...); err != nil {
 		return err
 	}
 	return r.settled(ctx, to)
@@ -257,7 +306,7 @@ func rolledOut(d *appsv1.Deployment) bool {
 
 // clean removes the namespace. Nobody waits for it: it is no other scenario's.
 func (r *run) clean(ctx context.Context) error {
-	return r.manifold(ctx, "", "kubectl", "delete", "namespace", r.namespace, "--wait=false")
+	return r.command(ctx, "", "kubectl", "delete", "namespace", r.namespace, "--wait=false")
 }
 
 // addressOf is where a gateway listens that an Ingress names by its address.

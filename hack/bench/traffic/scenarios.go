@@ -20,7 +20,14 @@ type scenario struct {
 	clusters string
 	// inside are the clusters that clients are in.
 	inside []string
-	happen func(context.Context, *run) error
+	// gateways says that it is about gateways: it cannot be without them.
+	gateways bool
+	// prepare makes what answers, and ask says who asks. Without them that is the Deployment "web" with its Service, and clients of that.
+	prepare func(context.Context, *run) error
+	ask     func(context.Context, *run) (*clients, error)
+	happen  func(context.Context, *run) error
+	// bound is how long after the event requests of a client may fail. Without it none may.
+	bound func(client string) time.Duration
 }
 
 // Names returns the names of all scenarios.
@@ -40,9 +47,11 @@ func scenarios() []scenario {
 		{name: "drain", replicas: 4, clusters: "east,west", inside: []string{east}, happen: drain}, // nobody is left in west to ask
 		{name: "rollout", replicas: 4, clusters: east, inside: both, happen: rolloutInMove},
 		{name: "scale", replicas: 2, clusters: "east,west", inside: both, happen: upAndDown},
+		{name: "reach", replicas: 1, clusters: east, ask: nobody, happen: comeAndGo},
+		{name: "split", gateways: true, prepare: deliver, ask: atGateways, happen: canary},
 		{name: "crash", replicas: 4, clusters: east, inside: both, happen: crashInMove},
 		{name: "api", replicas: 4, clusters: "east,west", inside: both, happen: withoutAPI},
-		{name: "loss", replicas: 4, clusters: "east,west", inside: []string{east}, happen: lose},
+		{name: "loss", replicas: 4, clusters: "east,west", inside: []string{east}, happen: lose, bound: lossBound},
 	}
 }
 
@@ -56,11 +65,11 @@ func thereAndBack(ctx context.Context, r *run) error {
 
 // drain empties a cluster, and lets it be used again.
 func drain(ctx context.Context, r *run) error {
-	err := r.manifold(ctx, "", "cluster", "drain", west)
+	err := r.command(ctx, "", "cluster", "drain", west)
 	if err == nil {
 		err = r.settled(ctx, east)
 	}
-	return errors.Join(err, r.manifold(ctx, "", "cluster", "uncordon", west))
+	return errors.Join(err, r.command(ctx, "", "cluster", "uncordon", west))
 }
 
 // rolloutInMove begins a move, and a rollout in the middle of it.
@@ -68,7 +77,7 @@ func rolloutInMove(ctx context.Context, r *run) error {
 	if err := r.beginMove(ctx); err != nil {
 		return err
 	}
-	if err := r.manifold(ctx, "", r.in("kubectl", "set", "image", "deployment/web", "web=web:v2")...); err != nil {
+	if err := r.command(ctx, "", r.in("kubectl", "set", "image", "deployment/web", "web=web:v2")...); err != nil {
 		return err
 	}
 	return r.settled(ctx, west)
@@ -76,7 +85,7 @@ func rolloutInMove(ctx context.Context, r *run) error {
 
 // beginMove begins a move and returns when the other cluster has something of it.
 func (r *run) beginMove(ctx context.Context) error {
-	if err := r.manifold(ctx, "", r.in("move", "deployment/web", "--to", west, "--wait=false")...); err != nil {
+	if err := r.command(ctx, "", r.in("move", "deployment/web", "--to", west, "--wait=false")...); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
@@ -94,7 +103,7 @@ func (r *run) beginMove(ctx context.Context) error {
 
 func upAndDown(ctx context.Context, r *run) error {
 	for _, replicas := range []string{"20", "2"} {
-		if err := r.manifold(ctx, "", r.in("kubectl", "scale", "deployment/web", "--replicas="+replicas)...); err != nil {
+		if err := r.command(ctx, "", r.in("kubectl", "scale", "deployment/web", "--replicas="+replicas)...); err != nil {
 			return err
 		}
 		if err := r.settled(ctx, east, west); err != nil {
@@ -131,8 +140,8 @@ func withoutAPI(ctx context.Context, r *run) error {
 	return r.settled(ctx, east, west)
 }
 
-// lossLasts is how long a cluster stays lost: requests should not fail any more by then.
-const lossLasts = 60 * time.Second
+// lossLasts is how long a cluster stays lost: requests should not fail any more by then, from wherever they come.
+const lossLasts = 75 * time.Second
 
 // lose cuts a cluster off with all its pods.
 func lose(ctx context.Context, r *run) error {
@@ -142,4 +151,19 @@ func lose(ctx context.Context, r *run) error {
 	}
 	r.event = time.Now()
 	return errors.Join(pause(ctx, lossLasts), c.ResumeAll())
+}
+
+// slack is for what follows from a moment that is known: writes, watches, and the pods that take over.
+const slack = 10 * time.Second
+
+// lossBound is what docs/services.md says of each client. In the other cluster nobody is led to the lost one who has a ready pod at hand. Who goes by the
+// endpoints of the logical cluster is led there until the cluster counts as silent, and who comes from outside until its workloads have been given up there.
+func lossBound(client string) time.Duration {
+	switch client {
+	case inside(above):
+		return gracePeriod + slack
+	case outside:
+		return gracePeriod + toleration + slack + timeToLive
+	}
+	return 0
 }

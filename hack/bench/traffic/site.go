@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/hack/stock"
 	"github.com/manifold-dev/manifold/hack/stock/datapath"
 	"github.com/manifold-dev/manifold/hack/stock/datapath/gateway"
@@ -34,13 +36,18 @@ type site struct {
 	clusters []*stock.Cluster
 	server   *logical.Server
 	client   kubernetes.Interface
+	manifold versioned.Interface
 	network  *datapath.Network
 	gateways []*gateway.Gateway
 	shared   bool
 }
 
-// gracePeriod is how long a cluster may be silent before it counts as unreachable. Less than by default, so that nobody waits for it.
-const gracePeriod = "8s"
+const (
+	// gracePeriod is how long a cluster may be silent before it counts as unreachable, and toleration how long its workloads stay then. Less than by
+	// default, so that nobody waits for it.
+	gracePeriod = 8 * time.Second
+	toleration  = 30 * time.Second
+)
 
 func newSite(ctx context.Context, o Options) (_ *site, err error) {
 	s := &site{options: o}
@@ -60,7 +67,9 @@ func newSite(ctx context.Context, o Options) (_ *site, err error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, fmt.Errorf("remove the data of an earlier run: %w", err)
 	}
-	if s.server, err = logical.Start(ctx, logical.Options{Binary: o.Manifold, Dir: dir, Args: []string{"--cluster-grace-period=" + gracePeriod}}); err != nil {
+	if s.server, err = logical.Start(ctx, logical.Options{Binary: o.Manifold, Dir: dir, Args: []string{
+		"--cluster-grace-period=" + gracePeriod.String(), "--cluster-toleration=" + toleration.String(),
+	}}); err != nil {
 		return nil, err
 	}
 	config, err := s.server.RESTConfig()
@@ -70,10 +79,17 @@ func newSite(ctx context.Context, o Options) (_ *site, err error) {
 	if s.client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
+	if s.manifold, err = versioned.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	joinArgs, err := s.defineRoutes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	members := []datapath.Member{{Name: above, Client: s.client}}
 	for _, c := range s.clusters {
 		fmt.Fprintf(o.Progress, "bench: join cluster %s\n", c.Name())
-		if err := s.server.Join(ctx, c); err != nil {
+		if err := s.server.Join(ctx, c, joinArgs...); err != nil {
 			return nil, err
 		}
 		members = append(members, datapath.Of(c))
@@ -85,21 +101,6 @@ func newSite(ctx context.Context, o Options) (_ *site, err error) {
 		return nil, err
 	}
 	return s, s.startGateways(ctx)
-}
-
-// startGateways starts a gateway before each cluster, if there is one to start.
-func (s *site) startGateways(ctx context.Context) error {
-	if s.options.Gateway == "" {
-		return nil
-	}
-	for _, c := range s.clusters {
-		g, err := gateway.Start(ctx, gateway.Options{Binary: s.options.Gateway, Dir: s.options.Dir, Cluster: c, Network: s.network})
-		if err != nil {
-			return err
-		}
-		s.gateways = append(s.gateways, g)
-	}
-	return nil
 }
 
 // shareNetwork says of the clusters that they are in one network, and reports whether this Manifold knows what that is.

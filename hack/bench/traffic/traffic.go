@@ -21,8 +21,8 @@ import (
 
 // Options say what to measure.
 type Options struct {
-	// Manifold is the binary, BinDir has the stock programs, and Dir takes what all processes write.
-	Manifold, BinDir, Dir string
+	// Manifold is the binary, Root the repository, BinDir has the stock programs, and Dir takes what all processes write.
+	Manifold, Root, BinDir, Dir string
 	// Gateway is the gateway's binary. Without it nothing comes from outside.
 	Gateway string
 	// Rate is how many requests each client sends in a second.
@@ -46,19 +46,22 @@ type Row struct {
 	Scenario string      `json:"scenario"`
 	Client   string      `json:"client"`
 	Counted  load.Report `json:"counted"`
-	// Last is how many seconds after the scenario's event the last failed request was sent, and 0 if none failed after it.
-	Last float64 `json:"last,omitempty"`
+	// Last is how many seconds after the scenario's event the last failed request was sent, and 0 if none failed after it. Bound is how many it may be.
+	Last  float64 `json:"last,omitempty"`
+	Bound float64 `json:"bound,omitempty"`
+	// Shares are what parts of the requests went to a canary.
+	Shares []Share `json:"shares,omitempty"`
+	// Delays are how long after a pod was ready somebody in the other cluster had an answer from it.
+	Delays []time.Duration `json:"delays,omitempty"`
 	// Error says why the scenario came to no end or, for a client, why it had no answer before it began.
 	Error string `json:"error,omitempty"`
 }
 
-// Run measures all scenarios, one after another.
+// Run measures all scenarios, one after another. Where that ends early, the report has what was measured until then.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
-	known := Names()
-	for _, name := range o.Only {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no scenario %q; there are %q", name, known)
-		}
+	chosen, err := choose(o)
+	if err != nil {
+		return nil, err
 	}
 	s, err := newSite(ctx, o)
 	if err != nil {
@@ -66,22 +69,40 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	report := &Report{Time: time.Now().UTC().Truncate(time.Second), Shared: s.shared}
-	for i, sc := range scenarios() {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, sc.name) {
-			continue
-		}
+	for i, sc := range chosen {
 		fmt.Fprintf(o.Progress, "bench: %s\n", sc.name)
 		r := &run{site: s, scenario: sc, namespace: fmt.Sprintf("traffic-%d", i)}
 		rows, err := r.measure(ctx)
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil, err
-			}
 			rows = append(rows, Row{Scenario: sc.name, Error: err.Error()})
 		}
 		report.Rows = append(report.Rows, rows...)
+		if ctx.Err() != nil {
+			return report, ctx.Err()
+		}
 	}
 	return report, nil
+}
+
+// choose returns the scenarios that are asked for.
+func choose(o Options) (chosen []scenario, err error) {
+	known := Names()
+	for _, name := range o.Only {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no scenario %q; there are %q", name, known)
+		}
+	}
+	for _, sc := range scenarios() {
+		named := slices.Contains(o.Only, sc.name)
+		switch {
+		case len(o.Only) > 0 && !named:
+		case !sc.gateways || o.Gateway != "":
+			chosen = append(chosen, sc)
+		case named:
+			return nil, fmt.Errorf("scenario %q is about gateways, and there are none: add -gateway", sc.name)
+		}
+	}
+	return chosen, nil
 }
 
 // Print prints the table.
@@ -107,6 +128,9 @@ func (r *Report) Print(out io.Writer) {
 	for _, row := range r.Rows {
 		if row.Error != "" {
 			fmt.Fprintf(out, "\n%s\n", strings.Join(slices.DeleteFunc([]string{row.Scenario, row.Client, row.Error}, func(s string) bool { return s == "" }), ": "))
+		}
+		if text := row.found(); text != "" {
+			fmt.Fprintf(out, "\n%s, %s: %s\n", row.Scenario, row.Client, text)
 		}
 		for _, why := range []map[string]int{row.Counted.Reasons, row.Counted.Wrong} {
 			if len(why) > 0 {
