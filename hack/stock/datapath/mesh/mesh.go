@@ -116,7 +116,7 @@ func (s *Sidecar) handler(client *datapath.Client) http.Handler {
 func (s *Sidecar) destination(host, path string) (string, error) {
 	for _, object := range s.routes.List() {
 		route := object.(*unstructured.Unstructured)
-		var spec spec
+		var spec virtualService
 		content, _, err := unstructured.NestedMap(route.Object, "spec")
 		if err == nil {
 			err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, &spec, true)
@@ -165,8 +165,8 @@ func (s *Sidecar) turn(name string, rule rule) (string, error) {
 	return rule.Route[next].Destination.address(), nil
 }
 
-// spec is as much of a VirtualService as is known here.
-type spec struct {
+// virtualService is as much of the spec of a VirtualService as is known here.
+type virtualService struct {
 	Hosts    []string `json:"hosts"`
 	Gateways []string `json:"gateways"`
 	HTTP     []rule   `json:"http"`
