@@ -199,8 +199,21 @@ func TestWhatASilentClusterHasIsTakenOutOfTheOthersUntilItReturns(t *testing.T) 
 		}
 		return true
 	})
+	// The logical cluster leads nobody there either, and goes on showing what it knows of the pods.
+	above := func(claim string, ready bool) {
+		framework.AwaitList(s.Logical, discoveryv1.LabelServiceName+"=db", claim, func(found []*discoveryv1.EndpointSlice) bool {
+			return len(found) == 1 && len(found[0].Endpoints) == 1 && *found[0].Endpoints[0].Conditions.Ready == ready
+		})
+	}
+	above("it leads to no pod of a silent cluster", false)
+	framework.AwaitList(s.Logical, "app=db", "the pod says why", func(pods []*corev1.Pod) bool {
+		return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning && slices.ContainsFunc(pods[0].Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse && c.Reason == "ClusterSilent"
+		})
+	})
 	resume()
 	leads(s.East.Within(2*framework.Deadline), "db", "it is back", west...)
+	above("it leads to the pod of a cluster that has returned", true)
 
 	s.Logical.Kubectl("patch", "cluster", "west", "--type=merge", "-p", `{"spec":{"network":null}}`)
 	t.Cleanup(func() {

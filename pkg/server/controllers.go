@@ -31,6 +31,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/clusters/connection"
 	"github.com/manifold-dev/manifold/pkg/clusters/drain"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/clusters/removal"
 	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
@@ -213,7 +214,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		Registry: m.registry, Queues: m.queues,
 		Runner: runners{&syncer.Runner{Options: syncer.Options{
 			Upstream: m.upstream, Client: m.syncerClient, Recorder: recorder, Changed: summaries.Changed, Mirror: summaries.Mirror,
-			Leaving: m.leaving, Uses: m.custom.Loops().Uses, CustomChanged: m.custom.CustomChanged, Overrides: m.engine.Overrides,
+			Leaving: m.leaving, Unheard: m.unheard, Uses: m.custom.Loops().Uses, CustomChanged: m.custom.CustomChanged, Overrides: m.engine.Overrides,
 			Admits: trials.Admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
 		}}, m.custom.Loops()},
@@ -403,6 +404,12 @@ func (m *controllers) decide(w placement.Workload, current placement.Decision) (
 func (m *controllers) silent(cluster string) bool {
 	c, err := m.joined.Get(cluster)
 	return err != nil || moves.Silent(c)
+}
+
+// unheard tells syncers whether their cluster is silent for longer than its grace period.
+func (m *controllers) unheard(cluster string) bool {
+	c, err := m.joined.Get(cluster)
+	return err == nil && health.Unheard(c)
 }
 
 // allows tells syncers what the admin of a cluster lets come along there.

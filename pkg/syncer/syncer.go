@@ -58,6 +58,8 @@ type Options struct {
 	Mirror func(cluster string, deployment cache.ObjectName)
 	// Leaving reports whether a cluster is being removed, and in which manner: a value of AnnotationRemove.
 	Leaving func(cluster string) (leaving bool, manner string)
+	// Unheard reports whether a cluster is silent for longer than its grace period. It may be nil.
+	Unheard func(cluster string) bool
 	// Overrides returns what the policy of a workload changes of it in a cluster. It may be nil.
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 	// Admits returns a RefusedError for a pod that the admission of the logical cluster refuses. It may be nil.
@@ -198,7 +200,8 @@ func (s *Syncer) mirror() {
 		Cluster: s.cluster, Above: s.Upstream.Cluster, Below: s.below.Cluster, Guard: s.Upstream.Guard(nil),
 		Client: s.client, Writer: s.above, Recorder: s.Recorder,
 		Counts: s.trust.Counts, GivenUp: s.terms.GivenUp, Lives: s.Upstream.lives, Enqueue: s.enqueue, Changed: s.told,
-		Lost: func(w identity.Workload) bool { return s.Upstream.Fleets.HasLost(w, s.cluster) },
+		Lost:    func(w identity.Workload) bool { return s.Upstream.Fleets.HasLost(w, s.cluster) },
+		Unheard: func() bool { return s.Unheard != nil && s.Unheard(s.cluster) },
 		Projected: func(key identity.Key, uid types.UID) (int64, bool) {
 			st := s.states.Of(key)
 			return st.Generation, st.Hash != "" && st.UID == uid
@@ -313,14 +316,7 @@ func (s *Syncer) enqueueEverything() {
 	for _, class := range s.classes.Brought() {
 		s.enqueue(classes.PriorityKey(class.Name))
 	}
-	for _, obj := range s.below.Pods.GetStore().List() {
-		if pod := obj.(*corev1.Pod); s.below.Ours(pod.Namespace) {
-			s.pods.Look(cache.MetaObjectToName(pod))
-		}
-	}
-	for _, mirror := range s.Upstream.MirrorsOf(s.cluster) {
-		s.pods.Look(cache.MetaObjectToName(mirror))
-	}
+	s.pods.LookAtAll()
 	for _, obj := range s.below.Claims.GetStore().List() {
 		if claim := obj.(*corev1.PersistentVolumeClaim); s.below.Ours(claim.Namespace) {
 			s.claims.Look(cache.MetaObjectToName(claim))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -107,6 +108,12 @@ func Ready(last *metav1.Condition, h History, grace time.Duration, now time.Time
 // the last that was heard. One that says that it is not ready can be asked.
 func Silent(ready *metav1.Condition) bool {
 	return ready != nil && (ready.Status == metav1.ConditionUnknown || ready.Status == metav1.ConditionFalse && ready.Reason != ReasonNotReady)
+}
+
+// Unheard reports whether a cluster has not answered for its grace period, or has only just begun to again: nobody knows what runs there. One that refuses
+// the credential is there, and so are its pods.
+func Unheard(cluster *v1alpha1.Cluster) bool {
+	return meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, v1alpha1.ClusterReady, metav1.ConditionUnknown)
 }
 
 func condition(r Report) *metav1.Condition {

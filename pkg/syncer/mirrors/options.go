@@ -44,6 +44,8 @@ type Options struct {
 	Counts func(kind projection.Kind, above, live projection.Object) bool
 	// GivenUp reports whether the cluster is removed as one that is gone for good: nothing above tells of it then.
 	GivenUp func() bool
+	// Unheard reports whether the cluster is silent for longer than its grace period, so that nobody is to be led to its pods. It may be nil.
+	Unheard func() bool
 	// Lost reports whether a workload has given up the cluster, which does not answer, and runs elsewhere.
 	Lost func(w identity.Workload) bool
 	// Projected returns the generation of an object that the cluster holds a projection of, false if it holds none of this very object.

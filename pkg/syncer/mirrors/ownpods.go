@@ -88,6 +88,7 @@ func (p *Pods) report(ctx context.Context, above, live *corev1.Pod) (*corev1.Pod
 		observed = generation // the pod there is what the one above asks for
 	}
 	want := mirror.Report(above, live, p.Cluster, p.owners.OfOwn(above, live), observed)
+	p.unheard(want, above)
 	if equality.Semantic.DeepEqual(want, above) {
 		return above, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,6 +67,18 @@ func beginning(pod *corev1.Pod) bool {
 		}
 	}
 	return true
+}
+
+// LookAtAll has all pods looked at that are here or shown: whether they are to be led to has changed.
+func (p *Pods) LookAtAll() {
+	for _, obj := range p.Below.Pods.GetStore().List() {
+		if pod := obj.(*corev1.Pod); p.Below.Ours(pod.Namespace) {
+			p.Look(cache.MetaObjectToName(pod))
+		}
+	}
+	for _, mirror := range p.Above.MirrorsOf(p.Cluster) {
+		p.Look(cache.MetaObjectToName(mirror))
+	}
 }
 
 // LookAtPodsOf has the pods of a workload looked at again.
@@ -173,7 +186,15 @@ func (p *Pods) show(ctx context.Context, pod *corev1.Pod, owner Owner, stored *c
 	if stored == nil || !mirror.SamePod(want, stored) {
 		p.tellAddresses(pod, pod) // the mirror has its UID
 	}
+	p.unheard(want, stored)
 	return p.write(ctx, want, stored)
+}
+
+// unheard has what is shown of a pod say that it is not ready, as long as the cluster is silent.
+func (p *Pods) unheard(want, stored *corev1.Pod) {
+	if p.Unheard != nil && p.Unheard() {
+		mirror.Unheard(want, stored, time.Now())
+	}
 }
 
 // controllerGone reports whether what controls an object below, or what controls that, is not there any more. The cluster is asked: what is

@@ -33,7 +33,7 @@ func (p *Pods) ForgetAwaited(key identity.Key) {
 func (p *Pods) unshown(key identity.Key) int {
 	kind, summarised := summary.ForResource(key.Resource)
 	live := p.Below.Get(key)
-	if !summarised || live == nil || p.GivenUp() {
+	if !summarised || live == nil || p.GivenUp() || p.Unheard != nil && p.Unheard() {
 		return 0
 	}
 	missing, ready := 0, 0

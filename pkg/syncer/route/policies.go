@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
@@ -55,6 +56,9 @@ func (r *Router) ClusterChanged(old, obj any) {
 	}
 	if ready(before) != ready(after) {
 		r.WakeAll(nil)
+	}
+	if c, ok := r.Cluster(after.Name); ok && health.Unheard(before) != health.Unheard(after) {
+		c.Pods.LookAtAll()
 	}
 	if c, ok := r.Cluster(after.Name); ok && before.Spec.Allows.Volumes != after.Spec.Allows.Volumes {
 		c.Volumes.TermsChanged()
