@@ -6,7 +6,6 @@ import (
 
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
-	"github.com/manifold-dev/manifold/hack/stock/datapath/gateway"
 )
 
 func TestAnIngressIsServedWhereItsPodsAre(t *testing.T) {
@@ -40,34 +39,7 @@ spec:
 
 func TestRequestsAreSharedOutByTheWeightsOfARoute(t *testing.T) {
 	s := framework.NewScenario(t, shared.Get(t))
-	definitions, err := gateway.Definitions(s.Context(), repository(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, side := range []*framework.Side{s.Logical, s.East} {
-		side.KubectlInput(definitions, "apply", "--server-side", "-f", "-")
-		side.Established(definitions)
-	}
-	s.Logical.CLI("cluster", "join", "east", "--cluster-kubeconfig", s.Environment.Clusters["east"].Kubeconfig(),
-		"--allow-kind", "httproutes.gateway.networking.k8s.io")
-	// The gateway itself is the cluster's own, and takes routes from everywhere.
-	s.East.KubectlInput(fmt.Sprintf(`
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: traefik}
-spec: {controllerName: %s}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: gateways}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: front, namespace: gateways}
-spec:
-  gatewayClassName: traefik
-  listeners: [{name: web, port: %d, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]
-`, gateway.Controller, gateway.Port), "apply", "--namespace=gateways", "-f", "-")
+	defineRoutes(s, "east")
 	front := startGateway(s, "east", true)
 	s.Logical.Apply(app("blue", "east", "blue"), app("green", "east", "green"))
 	expect.RolledOut(s, "blue", 2)

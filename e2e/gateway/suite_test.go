@@ -59,6 +59,44 @@ func startGateway(s *framework.Scenario, cluster string, gatewayAPI bool) *gatew
 	return g
 }
 
+// defineRoutes has clusters and the logical one know the Gateway API. Each cluster has a Gateway of its own, which takes routes from everywhere.
+func defineRoutes(s *framework.Scenario, clusters ...string) {
+	s.Helper()
+	definitions, err := gateway.Definitions(s.Context(), repository(s))
+	if err != nil {
+		s.Fatal(err)
+	}
+	sides := []*framework.Side{s.Logical}
+	for _, cluster := range clusters {
+		sides = append(sides, s.Side(cluster))
+	}
+	for _, side := range sides {
+		side.KubectlInput(definitions, "apply", "--server-side", "-f", "-")
+		side.Established(definitions)
+	}
+	for _, cluster := range clusters {
+		s.Logical.CLI("cluster", "join", cluster, "--cluster-kubeconfig", s.Environment.Clusters[cluster].Kubeconfig(),
+			"--allow-kind", "httproutes.gateway.networking.k8s.io")
+		s.Side(cluster).KubectlInput(fmt.Sprintf(`
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: traefik}
+spec: {controllerName: %s}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: gateways}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: front, namespace: gateways}
+spec:
+  gatewayClassName: traefik
+  listeners: [{name: web, port: %d, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]
+`, gateway.Controller, gateway.Port), "apply", "--namespace=gateways", "-f", "-")
+	}
+}
+
 // stream asks a host by way of a gateway until the test stops it.
 func stream(s *framework.Scenario, g *gateway.Gateway, host string) *load.Load {
 	s.Helper()
