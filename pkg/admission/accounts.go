@@ -53,13 +53,7 @@ func (p *accounts) Validate(ctx context.Context, a admission.Attributes, _ admis
 		return nil
 	}
 	detail := fmt.Sprintf("%s: you need the right to %q ServiceAccount %q in namespace %q", field.NewPath("spec", "serviceAccountName"), verbImpersonate, name, a.GetNamespace())
-	switch {
-	case err != nil:
-		detail += ": " + err.Error()
-	case reason != "":
-		detail += ": " + reason
-	}
-	return admission.NewForbidden(a, errors.New(detail))
+	return lacksRight(a, detail, reason, err)
 }
 
 // sameDone reports whether an Application has the same done as before. Who may stop it, or choose among its revisions, need not be able to make them.

@@ -57,13 +57,7 @@ func (p *overrides) Validate(ctx context.Context, a admission.Attributes, _ admi
 	if a.GetNamespace() != "" {
 		detail += fmt.Sprintf(" in namespace %q", a.GetNamespace())
 	}
-	switch {
-	case err != nil:
-		detail += ": " + err.Error()
-	case reason != "":
-		detail += ": " + reason
-	}
-	return admission.NewForbidden(a, errors.New(detail))
+	return lacksRight(a, detail, reason, err)
 }
 
 // overriding is what of a policy says which workloads it changes, and how.

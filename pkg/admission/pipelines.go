@@ -131,13 +131,7 @@ func (p *pipelines) ask(ctx context.Context, a admission.Attributes, need weave.
 	if need.Namespace != "" {
 		detail += fmt.Sprintf(" in namespace %q", need.Namespace)
 	}
-	switch {
-	case err != nil:
-		detail += ": " + err.Error()
-	case reason != "":
-		detail += ": " + reason
-	}
-	return admission.NewForbidden(a, errors.New(detail))
+	return lacksRight(a, detail, reason, err)
 }
 
 func (p *pipelines) clusterExists() func(string) bool {
