@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -59,8 +60,10 @@ func TestW01ThePipelineOfTheDocumentIsAppliedAsItIsWritten(t *testing.T) {
 		{"spec.environments", "in this order"}, {"spec.environments.targets.clusterRef.kind", "GitopsCluster or Cluster"},
 		{"spec.promotion.strategy.pull-request.secretRef", "must have the right to get it"}, {"status.environments.targets.workloads", "what the target runs"},
 	} {
-		explained := s.Logical.Kubectl("explain", "pipelines."+test.path, "--api-version=pipelines.wego.weave.works/v1alpha1")
-		expect.Says(t, strings.Join(strings.Fields(explained), " "), test.says)
+		s.Logical.Poll(test.path+" is explained", func() error {
+			explained := s.Logical.Try("explain", "pipelines."+test.path, "--api-version=pipelines.wego.weave.works/v1alpha1")
+			return framework.Contains(strings.Join(strings.Fields(explained.Stdout), " "), test.says)
+		})
 	}
 	if result := s.Logical.Try("explain", "pipelines.spec.appRef", "--api-version=pipelines.wego.weave.works/v1alpha1"); result.Code == 0 {
 		t.Errorf("the older group has an appRef: %s", result)
@@ -143,6 +146,19 @@ func TestBadInputIsRefusedByPath(t *testing.T) {
 	expect.Refused(t, s.Logical.TryInput(releases, "apply", "--dry-run=server", "-f", "-"), `unknown field "spec.environments[0].releaseRefs"`)
 	expect.Refused(t, s.Logical.TryInput("apiVersion: pipelines.wego.weave.works/v1alpha1\nkind: Pipeline\nmetadata: {name: labels}\nspec: {}\n", "apply", "--dry-run=server", "-f", "-"),
 		"spec.environments: Required value")
+}
+
+func TestW14ALabelThatNamesNoPipelineChangesNothing(t *testing.T) {
+	s := scenario(t)
+	labelled := manifests.Deployment("web", 1)
+	for _, label := range []string{"pipelines.weave.works/pipeline: nothing", "pipelines.wego.weave.works/pipeline: nothing"} {
+		labelled = strings.Replace(labelled, "    app: web\n", "    app: web\n    "+label+"\n", 1)
+	}
+	taken(s, labelled)
+	framework.Await(s.Logical, "web", "it runs as any other", func(d *appsv1.Deployment) bool { return d.Status.ReadyReplicas == 1 })
+	if got := s.Logical.Kubectl("get", pipelines+","+older, "-o", "name"); got != "" {
+		t.Errorf("there are pipelines: %s", got)
+	}
 }
 
 func TestW15TargetsThatAreNotThereAreTakenWithAWarning(t *testing.T) {
