@@ -27,56 +27,13 @@ import (
 
 // Nothing in the process is there once for all logical clusters: two of them run side by side, each with its own objects and credentials.
 func TestTwoLogicalClustersRunInOneProcess(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	var running errgroup.Group
-	t.Cleanup(func() {
-		stop()
-		if err := running.Wait(); err != nil {
-			t.Errorf("a server ends with %v", err)
-		}
-	})
+	ctx := t.Context()
 	var clients []kubernetes.Interface
 	var configs []*rest.Config
 	var kubeconfigs []string
 	for _, name := range []string{"one", "other"} {
-		o := NewOptions()
-		o.Name, o.DataDir = name, t.TempDir()
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.SecureServing.Listener, o.SecureServing.BindPort = listener, listener.Addr().(*net.TCPAddr).Port
-		completed, err := o.Complete(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		started := make(chan struct{})
-		ended := make(chan error, 1)
-		running.Go(func() error {
-			err := Run(ctx, completed, func() { close(started) })
-			ended <- err
-			return err
-		})
-		select {
-		case <-started:
-		case err := <-ended:
-			t.Fatalf("the server does not start: %v", err)
-		}
-		config, err := clientcmd.BuildConfigFromFlags("", completed.AdminKubeconfig())
-		if err != nil {
-			t.Fatal(err)
-		}
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			return client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
-		})
-		if err != nil {
-			t.Fatalf("the server does not become ready: %v", err)
-		}
-		clients, configs, kubeconfigs = append(clients, client), append(configs, config), append(kubeconfigs, completed.AdminKubeconfig())
+		client, config, kubeconfig := serve(t, name)
+		clients, configs, kubeconfigs = append(clients, client), append(configs, config), append(kubeconfigs, kubeconfig)
 	}
 	one, other := clients[0].CoreV1(), clients[1].CoreV1()
 	shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
@@ -121,6 +78,57 @@ func TestTwoLogicalClustersRunInOneProcess(t *testing.T) {
 			}
 		}
 	}
+}
+
+// serve runs a logical cluster until the test ends, and returns how its admin reaches it, once it is ready.
+func serve(t *testing.T, name string) (kubernetes.Interface, *rest.Config, string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	o := NewOptions()
+	o.Name, o.DataDir = name, t.TempDir()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.SecureServing.Listener, o.SecureServing.BindPort = listener, listener.Addr().(*net.TCPAddr).Port
+	completed, err := o.Complete(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running errgroup.Group
+	t.Cleanup(func() {
+		stop()
+		if err := running.Wait(); err != nil {
+			t.Errorf("a server ends with %v", err)
+		}
+	})
+	started := make(chan struct{})
+	ended := make(chan error, 1)
+	running.Go(func() error {
+		err := Run(ctx, completed, func() { close(started) })
+		ended <- err
+		return err
+	})
+	select {
+	case <-started:
+	case err := <-ended:
+		t.Fatalf("the server does not start: %v", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", completed.AdminKubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("the server does not become ready: %v", err)
+	}
+	return client, config, completed.AdminKubeconfig()
 }
 
 // join has a logical cluster know another one as a cluster, with the credential of its admin.
