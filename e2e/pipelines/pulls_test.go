@@ -1,0 +1,117 @@
+package pipelines
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/pkg/delivery/pulls/forges/forgetest"
+	"github.com/manifold-dev/manifold/pkg/delivery/weave"
+)
+
+// promotable is a Deployment of one image, as it lies in a repository. Behind its image stands a comment.
+func promotable(namespace, tag, comment string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: %s} # of the shop
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: "ghcr.io/acme/web:%s" %s
+        resources: {requests: {cpu: 10m, memory: 16Mi}}
+`, namespace, tag, comment)
+}
+
+// fleet is a forge with the manifests of two namespaces, which run them, and a pipeline from one to the other by pull requests.
+func fleet(t *testing.T, comment func(s *framework.Scenario, environment string) string) (s *framework.Scenario, forge *forgetest.Forge, dev, prod string) {
+	t.Helper()
+	s = scenario(t)
+	dev, prod = namespace(s, "dev"), namespace(s, "prod")
+	files := map[string]string{"dev/web.yaml": promotable(dev, "1.0", comment(s, "dev")), "prod/web.yaml": promotable(prod, "1.0", comment(s, "prod"))}
+	forge = forgetest.New(t, weave.ForgeGitea, files)
+	for _, manifest := range files {
+		s.Logical.Apply(manifest)
+	}
+	s.Logical.Kubectl("create", "secret", "generic", "fleet", "--from-literal=token="+forgetest.Token, "--from-literal=ca.crt="+string(forge.CA()))
+	s.Logical.Apply(pipeline("web", "Deployment/web", fmt.Sprintf(
+		"  promotion: {strategy: {pull-request: {type: gitea, url: %q, baseBranch: main, secretRef: {name: fleet}}}}\n", forge.CloneURL()),
+		environment{"dev", []string{dev}}, environment{"prod", []string{prod}}))
+	return s, forge, dev, prod
+}
+
+// promotedTo waits until the promotion to an environment stands as it should, and returns it.
+func promotedTo(s *framework.Scenario, environment, revision string, phase weave.PromotionPhase, says string) weave.PromotionStatus {
+	s.Helper()
+	var out weave.PromotionStatus
+	s.Logical.Poll(fmt.Sprintf("the promotion of %s to %s is %s", revision, environment, phase), func() error {
+		result := s.Logical.Try("get", pipelines, "web", "-o", "json")
+		if err := framework.Failure(result); err != nil {
+			return err
+		}
+		var read weave.Pipeline
+		if err := json.Unmarshal([]byte(result.Stdout), &read); err != nil {
+			return err
+		}
+		of := read.Status.Environments[environment]
+		if of == nil || of.Promotion == nil || of.Promotion.Revision != revision || of.Promotion.Phase != phase || !strings.Contains(of.Promotion.Message, says) {
+			return fmt.Errorf("the status is %s", result.Stdout)
+		}
+		out = *of.Promotion
+		return nil
+	})
+	return out
+}
+
+func TestW22W23W43AVersionIsPromotedByThePullRequestThatPeopleMerge(t *testing.T) {
+	s, forge, dev, prod := fleet(t, func(s *framework.Scenario, environment string) string {
+		return fmt.Sprintf("# {\"$promotion\": \"%s:web:%s\"}", s.Namespace, environment)
+	})
+	s.Logical.Apply(promotable(dev, "2.0", ""))
+	status := promotedTo(s, "prod", "2.0", weave.PromotionStarted, "")
+	pulls := forge.Pulls()
+	if len(pulls) != 1 || pulls[0].State != "open" || status.URL != fmt.Sprintf("%s/pulls/1", strings.TrimSuffix(forge.CloneURL(), ".git")) {
+		t.Fatalf("the pull requests are %+v, and the status leads to %q", pulls, status.URL)
+	}
+	expect.Says(t, pulls[0].Title, "Promote "+s.Namespace+"/web in prod to 2.0")
+	expect.Says(t, pulls[0].Body, "prod/web.yaml:12: ghcr.io/acme/web:1.0 -> ghcr.io/acme/web:2.0")
+	want := promotable(prod, "2.0", fmt.Sprintf("# {\"$promotion\": \"%s:web:prod\"}", s.Namespace))
+	if got := forge.File(pulls[0].Head, "prod/web.yaml"); got != want {
+		t.Errorf("the branch has %q, want %q", got, want)
+	}
+
+	forge.Merge(1)
+	s.Logical.Apply(forge.File("main", "prod/web.yaml")) // as Flux does
+	promotedTo(s, "prod", "2.0", weave.PromotionVerified, "")
+
+	s.Logical.Apply(promotable(dev, "3.0", ""))
+	promotedTo(s, "prod", "3.0", weave.PromotionStarted, "")
+	forge.Decline(2)
+	s.Logical.Apply(promotable(dev, "3.1", ""))
+	promotedTo(s, "prod", "3.1", weave.PromotionStarted, "")
+	if got := forge.Pulls(); len(got) != 3 || got[2].State != "open" || got[1].State != "closed" {
+		t.Errorf("the pull requests are %+v", got)
+	}
+}
+
+func TestW25APromotionThatTheRepositoryDoesNotTakeResumesOnceItDoes(t *testing.T) {
+	s, forge, dev, prod := fleet(t, func(*framework.Scenario, string) string { return "" })
+	forge.Commit("main", map[string]string{"copy/web.yaml": promotable(prod, "1.0", "")})
+	s.Logical.Apply(promotable(dev, "2.0", ""))
+	promotedTo(s, "prod", "2.0", weave.PromotionFailed, "copy/web.yaml:1, prod/web.yaml:1")
+	if pulls, branches := forge.Pulls(), forge.Branches(); len(pulls) > 0 || len(branches) > 1 {
+		t.Errorf("something was done half way: %+v, %v", pulls, branches)
+	}
+	forge.Commit("main", map[string]string{"copy/web.yaml": "{}"})
+	promotedTo(s, "prod", "2.0", weave.PromotionStarted, "")
+	if got := forge.File(forge.Pulls()[0].Head, "prod/web.yaml"); got != promotable(prod, "2.0", "") {
+		t.Errorf("the branch has %q", got)
+	}
+}
