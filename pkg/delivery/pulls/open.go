@@ -65,7 +65,10 @@ func (o *opener) Open(ctx context.Context, r Request) (Result, error) {
 	case result.State != Open:
 		return result, nil
 	}
-	return result, t.supersede(ctx, ours, result)
+	if err := t.supersede(ctx, ours, result); err != nil {
+		return Result{}, err // whoever knew the result would not look for the older ones again
+	}
+	return result, nil
 }
 
 // task is one request on its way.

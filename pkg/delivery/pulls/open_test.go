@@ -215,6 +215,31 @@ func TestWhatWasPushedBeforeIsGoneOnWith(t *testing.T) {
 	}
 }
 
+func TestAnOlderPullRequestThatCannotBeClosedIsToldAndClosedLater(t *testing.T) {
+	p := newPromoter(t, weave.ForgeGitHub, fleet())
+	p.expect(p.promote("6.2.0"), Open, 1)
+	p.forge.Refuse = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch {
+			http.Error(w, `{"message": "not by you"}`, http.StatusForbidden)
+		}
+		return r.Method == http.MethodPatch
+	}
+	p.request.Version.Revision = "6.3.0"
+	for range 2 {
+		if result, err := p.Open(t.Context(), p.request); !errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), "/pull/1") || result != (Result{}) {
+			t.Errorf("got %+v and error %v, want %v", result, err, ErrForbidden)
+		}
+	}
+	if got := p.forge.Pulls(); len(got) != 2 || len(got[0].Comments) > 0 {
+		t.Errorf("the pull requests are %+v", got)
+	}
+	p.forge.Refuse = nil
+	p.expect(p.promote("6.3.0"), Open, 2)
+	if got := p.forge.Pulls()[0]; got.State != "closed" || len(got.Comments) != 1 {
+		t.Errorf("the older pull request is %+v", got)
+	}
+}
+
 func TestStrangersPullRequestsAreNotTakenForOurs(t *testing.T) {
 	for _, kind := range forgetest.Kinds {
 		t.Run(kind, func(t *testing.T) {

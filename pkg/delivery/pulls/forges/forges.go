@@ -185,13 +185,13 @@ func (f *Forge) Create(ctx context.Context, in Input) (Pull, error) {
 	return f.one(ctx, order{http.MethodPost, f.pulls(), f.create(in)})
 }
 
-// Close says why, and closes a pull request.
+// Close closes a pull request, and says why. It is said last: who may not close one would else say it again and again.
 func (f *Forge) Close(ctx context.Context, number int, why string) error {
 	pull, err := f.Find(ctx, number)
 	if err != nil || pull.State != Open {
 		return err
 	}
-	for _, step := range []order{f.comment(pull, why), f.close(pull)} {
+	for _, step := range []order{f.close(pull), f.comment(pull, why)} {
 		if _, err := f.call(ctx, step); err != nil {
 			return err
 		}

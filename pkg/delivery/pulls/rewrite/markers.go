@@ -56,7 +56,8 @@ func lineWith(content []byte, text string) int {
 
 // marks reports whether a marker of the environment stands behind a node. One that stands anywhere else, or is spoilt, is an error: somebody meant it.
 func (w Wanted) marks(name string, content []byte, n *node) (bool, error) {
-	for _, comment := range []string{n.HeadComment, n.FootComment} {
+	behind, below, _ := strings.Cut(n.LineComment, "\n")
+	for _, comment := range []string{n.HeadComment, below, n.FootComment} {
 		for line := range strings.Lines(comment) {
 			if names, _ := w.names(line); names {
 				return false, fmt.Errorf("%w: %s: the marker of %s stands behind no value; write it behind the one that says the version, in its line", ErrAmbiguous,
@@ -64,7 +65,7 @@ func (w Wanted) marks(name string, content []byte, n *node) (bool, error) {
 			}
 		}
 	}
-	names, spoilt := w.names(n.LineComment)
+	names, spoilt := w.names(behind)
 	switch {
 	case spoilt:
 		return false, fmt.Errorf("%w: %s: a marker is all of a comment: %s", ErrAmbiguous, at(name, n.Line), w.Comment())

@@ -74,6 +74,9 @@ func TestTheVersionIsWrittenAndNothingElse(t *testing.T) {
 		"behind a marker with more in it": {prod(),
 			map[string]string{"a.yaml": `v: 1 # {"$imagepolicy": "a:b", "$promotion": "default:podinfo:prod"}`},
 			map[string]string{"a.yaml": `v: 6.2.0 # {"$imagepolicy": "a:b", "$promotion": "default:podinfo:prod"}`}},
+		"behind a marker with a comment below it": {prod(),
+			map[string]string{"a.yaml": "a: 1 " + mark + "\n     # and so on\nb: 2 " + mark + "\n# below\n"},
+			map[string]string{"a.yaml": "a: 6.2.0 " + mark + "\n     # and so on\nb: 6.2.0 " + mark + "\n# below\n"}},
 		"below the path alone": {with(prod(), func(w *Wanted) { w.Path = "clusters/prod/" }),
 			map[string]string{"clusters/prod/a.yaml": "v: 1 " + mark, "clusters/prod2/a.yaml": "v: 1 " + mark},
 			map[string]string{"clusters/prod/a.yaml": "v: 6.2.0 " + mark}},
@@ -194,6 +197,7 @@ func TestWhatIsNotCertainIsRefusedWithFileAndLine(t *testing.T) {
 		says   string
 	}{
 		"a marker behind nothing":                     {prod(), map[string]string{"a/b.yaml": "a: 1\n" + mark + "\nb: 2"}, ErrAmbiguous, "a/b.yaml:2"},
+		"a marker below another comment":              {prod(), map[string]string{"a.yaml": "a: 1 # so\n     " + mark + "\nb: 2"}, ErrAmbiguous, "a.yaml:2"},
 		"a marker behind a list":                      {prod(), map[string]string{"a.yaml": "x: y\na: [1, 2] " + mark}, ErrAmbiguous, "a.yaml:2"},
 		"a marker behind a key":                       {prod(), map[string]string{"a.yaml": "x: y\na: " + mark + "\n  b: 1"}, ErrAmbiguous, "a.yaml:"},
 		"a marker behind a text of several lines":     {prod(), map[string]string{"a.yaml": "x: y\na: \"1\n  2\" " + mark}, ErrContent, "a.yaml:2"},
