@@ -140,7 +140,11 @@ func (t *task) ours(ctx context.Context) ([]forges.Pull, error) {
 // decide returns how the pull request for the version stands, or which one for it is to be opened. What became of one holds until another version has been
 // asked for since.
 func (t *task) decide(ours []forges.Pull) (nth int, result Result, decided bool) {
-	last := slices.IndexFunc(ours, func(pull forges.Pull) bool { return t.nth(pull.Branch) > 0 })
+	same := func(pull forges.Pull) bool { return t.nth(pull.Branch) > 0 }
+	last := slices.IndexFunc(ours, func(pull forges.Pull) bool { return same(pull) && pull.State == forges.Open })
+	if last < 0 { // none that somebody has opened again
+		last = slices.IndexFunc(ours, same)
+	}
 	if last < 0 {
 		return 1, Result{}, false
 	}

@@ -162,6 +162,10 @@ func TestAVersionThatComesBackIsPromotedAnew(t *testing.T) {
 	if got := p.forge.File(p.forge.Pulls()[2].Head, file); !strings.Contains(got, "6.2.0") {
 		t.Errorf("the branch has %q", got)
 	}
+	p.forge.Decline(3)
+	p.expect(p.promote("6.2.0"), Closed, 3)
+	p.forge.Reopen(3)
+	p.expect(p.promote("6.2.0"), Open, 3)
 	p.forge.Merge(3)
 	if got := p.forge.File("main", file); !strings.Contains(got, "6.2.0") {
 		t.Errorf("main has %q", got)

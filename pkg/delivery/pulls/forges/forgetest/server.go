@@ -194,6 +194,9 @@ func (f *Forge) Open(pull Pull) {
 // Decline closes a pull request as a person does.
 func (f *Forge) Decline(number int) { f.set(number, "closed") }
 
+// Reopen opens a pull request again as a person does.
+func (f *Forge) Reopen(number int) { f.set(number, "open") }
+
 // Merge merges a pull request as a person does.
 func (f *Forge) Merge(number int) {
 	f.Helper()
