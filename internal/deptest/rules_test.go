@@ -39,6 +39,8 @@ var placementRooms = map[string][]string{
 
 // deliveryRooms are the pure rooms of delivery, each with what it may import of the others: from the engine to the values.
 var deliveryRooms = map[string][]string{
+	"pkg/delivery/pulls/rewrite": {}, // a room of what opens pull requests
+
 	"pkg/delivery":            {},
 	"pkg/delivery/analysis":   {"."},
 	"pkg/delivery/automation": {".", "changes", "places", "read"},
