@@ -187,6 +187,7 @@ func TestWhatNumbersOfPodsCannotMakeIsRefused(t *testing.T) {
 
 // Whatever is delayed and whenever the primary grows or shrinks: nobody gets requests for whom there are no pods, and the end is what was asked for.
 func TestRandomRunsByNumbersOfPods(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		canary := 5 + r.Int32N(70)
@@ -198,7 +199,7 @@ func TestRandomRunsByNumbersOfPods(t *testing.T) {
 				w.sorted()[r.IntN(3)].replicas = 1 + r.Int32N(12)
 			}
 			if w.carry(); r.IntN(3) == 0 {
-				w.status = again(t, w.status)
+				w.restart(t)
 			}
 			for _, c := range w.sorted() {
 				c.heard.Wanted = map[string]int32{"Deployment/web": c.replicas}

@@ -18,6 +18,7 @@ import (
 
 // Rule 1: what a cluster said before, or says of something else, proves nothing. Statuses come late and in random steps.
 func TestNoWaveBeginsEarlyInAThousandRuns(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(1000) {
 		w := randomWorld(seed)
 		began := map[string]bool{}
@@ -52,6 +53,7 @@ func TestNoWaveBeginsEarlyInAThousandRuns(t *testing.T) {
 
 // The invariants of every step: shares add up, no more than may be are under way, and the same question has the same answer.
 func TestEveryStepOfRandomRunsKeepsWhatMustHold(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(60) {
 		w := randomWorld(seed)
 		w.run(t, time.Hour, func() {
@@ -86,6 +88,7 @@ func TestEveryStepOfRandomRunsKeepsWhatMustHold(t *testing.T) {
 // A restart reads back what was written, and nothing else. What the engine knew besides is lost. It comes between all steps, and after the first of each
 // stage anyway, and whoever goes on asks at once.
 func TestARestartAnywhereGivesTheSameEnd(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]int{}
 	for seed := range uint64(80) {
 		plain, killed := randomWorld(seed), randomWorld(seed)
@@ -136,6 +139,7 @@ func TestARestartAnywhereGivesTheSameEnd(t *testing.T) {
 
 // A run in which clusters fall silent, come back, break and leave ends all the same, and leaves nothing half done where it can be reached.
 func TestRandomFailuresEndInOneOfTwoStates(t *testing.T) {
+	t.Parallel()
 	ends := map[delivery.Phase]int{}
 	for seed := range uint64(200) {
 		w := randomWorld(seed)
@@ -149,7 +153,7 @@ func TestRandomFailuresEndInOneOfTwoStates(t *testing.T) {
 			c.refused[v2.Name] = r.IntN(12) == 0
 		}
 		w.run(t, 4*time.Hour, func() {
-			w.status = again(t, w.status)
+			w.restart(t)
 			for _, c := range w.sorted() {
 				if r.IntN(400) == 0 {
 					c.silent = !c.silent

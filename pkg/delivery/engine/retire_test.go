@@ -222,6 +222,7 @@ func TestCopiesLeaveAClusterToo(t *testing.T) {
 // Clusters do and say everything late, break and fall silent, and the controller starts anew at every step: the one that is left goes only after all
 // others have what is new, and ends with nothing, or with what it had.
 func TestRandomRunsLeaveAClusterLast(t *testing.T) {
+	t.Parallel()
 	ends := map[delivery.Phase]int{}
 	for seed := range uint64(40) {
 		w := randomWorld(seed)
@@ -233,7 +234,7 @@ func TestRandomRunsLeaveAClusterLast(t *testing.T) {
 			c.broken[v2.Name], c.refused[v2.Name] = r.IntN(16) == 0, r.IntN(24) == 0
 		}
 		w.run(t, 4*time.Hour, func() {
-			w.status = again(t, w.status)
+			w.restart(t)
 			if c := w.clusters[dropped]; r.IntN(100) == 0 {
 				c.silent = !c.silent
 			}

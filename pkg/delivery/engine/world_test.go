@@ -34,6 +34,8 @@ type world struct {
 	// due is when the engine wants to be asked again, and news that there is something that it has not seen.
 	due  time.Time
 	news bool
+	// fresh says that the status is what the engine has just answered, and was not read back since.
+	fresh bool
 	// random is nil where nothing is delayed.
 	random *rand.Rand
 	// people is nil where the test itself agrees, measures and runs scripts.
@@ -217,7 +219,7 @@ func (w *world) next() Result {
 			c.told = append(c.told, told{heard, at, result.Status.Edits[name], result.Status.Set.Clone()})
 		}
 	}
-	w.status, w.due, w.news = result.Status, result.At, false
+	w.status, w.due, w.news, w.fresh = result.Status, result.At, false, true
 	return result
 }
 
@@ -261,6 +263,14 @@ func again(t *testing.T, status delivery.Status) delivery.Status {
 		t.Fatal(err)
 	}
 	return read.Status(stored)
+}
+
+// restart has the engine go on with what it has written. A status that was read back already stays as it is.
+func (w *world) restart(t *testing.T) {
+	t.Helper()
+	if w.fresh {
+		w.status, w.fresh = again(t, w.status), false
+	}
 }
 
 // phases are those of a stage's targets, by cluster.
