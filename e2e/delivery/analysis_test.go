@@ -47,7 +47,7 @@ func TestAReleaseIsMeasuredByRequests(t *testing.T) {
 	s.Logical.Apply(stagedApp("web:3", stages))
 	bad := awaitPhase(s, "web-v3", v1alpha1.ReleaseRolledBack)
 	expect.Says(t, stage(bad, "measure").Message, "metric https-0 was bad 1 times", "is answered with status 503, want 200")
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
 }
 
 // metered is what Prometheus scrapes: an application whose variants tell how they are.
@@ -203,9 +203,9 @@ func TestAReleaseIsMeasuredByMetrics(t *testing.T) {
 		bad := awaitPhase(&patient, fmt.Sprintf("web-v%d", i+3), v1alpha1.ReleaseRolledBack)
 		expect.Says(t, stage(bad, "measure").Message, fmt.Sprintf("metric metrics-%d was bad 1 times, and may be 0 times: ", i), test.says)
 	}
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
-	awaitRuns(s, "web-canary", map[string]string{"east": "nothing"})
-	awaitRuns(s, "web-baseline", map[string]string{"east": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
+	expect.AwaitRuns(s, "web-canary", map[string]string{"east": "nothing"})
+	expect.AwaitRuns(s, "web-baseline", map[string]string{"east": "nothing"})
 }
 
 func TestWhatPrometheusDoesNotTellIsBad(t *testing.T) {
@@ -238,5 +238,5 @@ func TestWhatPrometheusDoesNotTellIsBad(t *testing.T) {
 		bad := awaitPhase(s, fmt.Sprintf("web-v%d", i+3), v1alpha1.ReleaseRolledBack)
 		expect.Says(t, stage(bad, "measure").Message, "metric metrics-0 was bad 1 times, and may be 0 times: "+test.says)
 	}
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // partedApp is an application that goes to west, then to somebody who agrees, and then to east, where more may be said of its pods.
@@ -33,10 +34,10 @@ func TestAClusterThatIsAwayDuringARollbackFollowsWhenItReturns(t *testing.T) {
 	patient.Logical = s.Logical.Within(2 * time.Minute)
 	s.Logical.Apply(partedApp("web:1", ""))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
 	s.Logical.Apply(partedApp("web:2", `"there":"is-none"`))
 	waiting := awaitStage(s, "web-v2", "agree", v1alpha1.StageRunning)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:2"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:2"})
 
 	west := s.Environment.Clusters["west"]
 	t.Cleanup(func() { _ = west.ResumeAll() })
@@ -61,7 +62,7 @@ func TestAClusterThatIsAwayDuringARollbackFollowsWhenItReturns(t *testing.T) {
 			t.Errorf("the rollback is %s in %s: %q", target.Phase, target.Cluster, target.Message)
 		}
 	}
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1"})
 	awaitApp(s, "west is unknown, and east is well", func(app v1alpha1.Application) error {
 		if one, two := app.Status.Targets[0], app.Status.Targets[1]; one.LiveRevision != "web-v1" || one.Health != v1alpha1.Healthy || two.Sync != v1alpha1.SyncUnknown {
 			return fmt.Errorf("they are %+v and %+v", one, two)
@@ -80,7 +81,7 @@ func TestAClusterThatIsAwayDuringARollbackFollowsWhenItReturns(t *testing.T) {
 		}
 		return nil
 	})
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
 	if got := s.Logical.Kubectl("get", "releases", "-o", "jsonpath={.items[*].spec.revision}"); len(strings.Fields(got)) != 2 {
 		t.Errorf("releases are of %s: somebody has released something since", got)
 	}

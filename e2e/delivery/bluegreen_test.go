@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // blueGreen is an application in a blue and a green set of clusters. A change is checked in green, beside what runs there, before green's requests go to
@@ -44,8 +45,8 @@ func TestBlueAndGreenAreSetsOfClusters(t *testing.T) {
 	patient.Logical, patient.West = s.Logical.Within(3*time.Minute), s.West.Within(3*time.Minute)
 	is := func(when, blue, green, canary, serves string) {
 		t.Helper()
-		awaitRuns(&patient, "web", map[string]string{"east": blue, "west": green})
-		awaitRuns(&patient, "web-canary", map[string]string{"east": "nothing", "west": canary})
+		expect.AwaitRuns(&patient, "web", map[string]string{"east": blue, "west": green})
+		expect.AwaitRuns(&patient, "web-canary", map[string]string{"east": "nothing", "west": canary})
 		patient.Logical.Poll(when+" the Service leads to "+serves, func() error { return differs(leads(s.West, "web"), serves) })
 		if got := leads(s.East, "web"); got != "" {
 			t.Errorf("%s blue's Service leads to %q", when, got)

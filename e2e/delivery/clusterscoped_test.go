@@ -13,23 +13,7 @@ import (
 
 // installer is a ServiceAccount that may write ConfigMaps, and has these rules for what is in no namespace.
 func installer(namespace, rules string) string {
-	return fmt.Sprintf(`
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: installer}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: installer}
-rules:
-- {apiGroups: [""], resources: [configmaps], verbs: [get, list, create, patch, delete]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: installer}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: installer}
-subjects: [{kind: ServiceAccount, name: installer}]
----
+	return account("installer", configs) + fmt.Sprintf(`---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: installer-%[1]s}
@@ -138,8 +122,7 @@ func TestAnApplicationHasWhatIsInNoNamespaceByTheRightsOfItsServiceAccount(t *te
 	}
 
 	s.Logical.Apply(operator("web", of, 0, as))
-	awaitRevision(s, 3)
-	s.Logical.CLI("app", "sync", "web", "--wait") // it may have been made in the second in which somebody has gone back, whose word counts
+	awaitPhase(&patient, "web-v3", v1alpha1.ReleaseSucceeded) // also if it is made in the second in which somebody has gone back
 	gone := func(kind, name string) {
 		t.Helper()
 		patient.Logical.Poll(kind+" "+name+" is gone", func() error {

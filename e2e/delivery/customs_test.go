@@ -36,24 +36,7 @@ spec:
 }
 
 // assembler is a ServiceAccount that may write what an application with a Gadget has.
-const assembler = `
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: assembler}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: assembler}
-rules:
-- {apiGroups: [""], resources: [configmaps], verbs: [get, list, create, patch, delete]}
-- {apiGroups: [delivery.e2e.example.com], resources: [gadgets], verbs: [get, list, create, patch, delete]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: assembler}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: assembler}
-subjects: [{kind: ServiceAccount, name: assembler}]
-`
+var assembler = account("assembler", configs, "{apiGroups: [delivery.e2e.example.com], resources: [gadgets], verbs: [get, list, create, patch, delete]}")
 
 // gadgetApp has a ConfigMap, and a Gadget of a size, unless it is 0.
 func gadgetApp(size int, more string) string {

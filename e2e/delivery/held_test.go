@@ -77,26 +77,26 @@ func TestAClusterIsHeldAtWhatItRunsUntilItsTurn(t *testing.T) {
 	s := suite.Fragile(t)
 	s.Logical.Apply(heldApp(inline(heldDeployment)))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
 
 	s.Logical.Apply(heldApp(inline(strings.Replace(heldDeployment, "web:1", "web:2", 1))))
 	awaitAgreement(s, "web-v2")
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:1"})
 	awaitProgress(s, "held at web-v1 in west")
 	expect.Refused(t, s.Logical.Try("rollout", "status", "deployment/web", "--timeout=1s"), "timed out")
 	expect.Says(t, s.Logical.CLI("explain", "deployment/web"), "web-v1", "web-v2")
 
 	s.Side("west").Kubectl("delete", "deployment", "web", "--wait=false")
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:1"})
 
 	if err := errors.Join(s.Environment.Manifold.Kill(), s.Environment.Manifold.Start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	waiting := awaitAgreement(s, "web-v2")
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:1"})
 	approve(s, waiting)
 	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
 	s.Logical.Kubectl("rollout", "status", "deployment/web", "--timeout=60s")
 }
 
@@ -104,16 +104,16 @@ func TestWhatUsersApplyIsHeldUntilItIsReleased(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(heldDeployment, heldApp("    selector: {matchLabels: {app: web}, kinds: [Deployment]}"))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
 
 	tried := s.Logical.TryInput(strings.Replace(heldDeployment, "web:1", "web:2", 1), "apply", "--dry-run=server", "-f", "-")
 	expect.Says(t, tried.Stderr, "held at web-v1", "Application web")
 	s.Logical.Apply(strings.Replace(heldDeployment, "web:1", "web:2", 1))
 	waiting := awaitAgreement(s, "web-v2")
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:1"})
 	approve(s, waiting)
 	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
 	if owners := s.Logical.Kubectl("get", "deployment", "web", "-o", "jsonpath={.metadata.ownerReferences}"); owners != "" {
 		t.Errorf("the user's own Deployment belongs to %s", owners)
 	}
@@ -125,7 +125,7 @@ func TestAPatchForOneTargetGivesItsPodsNothingThatAdmissionRefuses(t *testing.T)
 	s.Logical.Kubectl("label", "namespace", s.Namespace, "pod-security.kubernetes.io/enforce=baseline")
 	patched := strings.Replace(inBoth, "cluster: west}", `cluster: west, patches: [{target: {kind: Deployment}, patch: '[{"op":"add","path":"/spec/template/spec/hostPID","value":true}]'}]}`, 1)
 	s.Logical.Apply(strings.Replace(heldApp(inline(heldDeployment)), inBoth, patched, 1))
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1"})
 	awaitProgress(s, `cluster "west": the manifests of revision web-v1 for target "second" make pods that the logical cluster rejects`, "hostPID=true")
 	if got := expect.Runs(s, "west", "web"); got != "nothing" {
 		t.Errorf("west runs %s", got)

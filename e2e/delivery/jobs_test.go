@@ -88,7 +88,7 @@ func TestAReleaseIsMeasuredByJobs(t *testing.T) {
 	s.Logical.Apply(stagedApp("web:3", stages(`{image: "tools:1", run: exit 1}`)))
 	bad := awaitPhase(s, "web-v3", v1alpha1.ReleaseRolledBack)
 	expect.Says(t, stage(bad, "measure").Message, "metric jobs-0 was bad 1 times, and may be 0 times: the Job has failed")
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
 	awaitNoPods(s)
 }
 

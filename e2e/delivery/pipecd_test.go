@@ -148,7 +148,7 @@ func TestAPipeCDFileIsReadFromARepository(t *testing.T) {
 	if len(first.Status.Stages) != 1 || first.Status.Stages[0].Name != v1alpha1.StageSync || len(first.Status.Stages[0].Targets) != 2 {
 		t.Errorf("the first release went by %+v, want a sync to both targets", first.Status.Stages)
 	}
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
 	awaitSelectors(s, "web-old", `{"app":"web"}`)
 	awaitSelectors(s, "web-primary", `{"app":"web","pipecd.dev/variant":"primary"}`)
 	awaitApp(s, "all of the file is honoured", func(app v1alpha1.Application) error {
@@ -164,15 +164,15 @@ func TestAPipeCDFileIsReadFromARepository(t *testing.T) {
 	r.git("branch", "--force", "live", "main")
 	refresh(s)
 	waiting := awaitStage(&patient, "web-v2", "agree", v1alpha1.StageRunning)
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
-	awaitRuns(s, "web-canary", map[string]string{"east": "1 of web:patched", "west": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
+	expect.AwaitRuns(s, "web-canary", map[string]string{"east": "1 of web:patched", "west": "nothing"})
 	approve(s, waiting)
 	released := awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
 	if got := stage(released, "primary"); got.Name != v1alpha1.StagePrimaryRollout || len(got.Targets) != 2 {
 		t.Errorf("the rollout was %+v, want one to both targets", got)
 	}
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:2-hoge", "west": "1 of web:2-fuga"})
-	awaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2-hoge", "west": "1 of web:2-fuga"})
+	expect.AwaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
 
 	// A Service that is gone from the base goes from the clusters, and no pod is made anew by that, so there is nothing to agree to.
 	r.git("rm", "--quiet", prd+"/base/old.yaml")
@@ -182,12 +182,12 @@ func TestAPipeCDFileIsReadFromARepository(t *testing.T) {
 	awaitPhase(&patient, "web-v3", v1alpha1.ReleaseSucceeded)
 	awaitSelectors(s, "web-old", "none")
 	expect.Refused(t, s.Logical.Try("get", "service", "web-old"), "NotFound")
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:2-hoge", "west": "1 of web:2-fuga"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2-hoge", "west": "1 of web:2-fuga"})
 
 	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"source":{"git":{"ref":{"branch":null,"tag":"v1.0.0"}}}}}`)
 	approve(s, awaitStage(&patient, "web-v4", "agree", v1alpha1.StageRunning))
 	awaitPhase(&patient, "web-v4", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
 	awaitSelectors(s, "web-old", `{"app":"web"}`)
 }
 
@@ -200,7 +200,7 @@ func TestAPipeCDFileIsImportedByTheCommand(t *testing.T) {
 	said := s.Logical.CLI("app", "import", filepath.Join(r.dir, prd), "--git-url", r.serve(), "--git-path", prd, "--git-branch", "main", "--strict", "--apply")
 	expect.Says(t, said, "application/web imported")
 	awaitPhase(&patient, "web-v1", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
 	app := awaitApp(s, "it says what the file says", func(app v1alpha1.Application) error {
 		if !meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ApplicationHonoured) {
 			return fmt.Errorf("conditions are %+v", app.Status.Conditions)
@@ -265,13 +265,13 @@ func TestABaselineRunsBesideTheCanaryInEveryCluster(t *testing.T) {
 	s.Logical.Apply(app("web:2"))
 	copies := func(name, of string) {
 		s.Helper()
-		awaitRuns(s, name, map[string]string{"east": of, "west": "nothing"})
-		awaitRuns(s, name+"-second", map[string]string{"east": "nothing", "west": of})
+		expect.AwaitRuns(s, name, map[string]string{"east": of, "west": "nothing"})
+		expect.AwaitRuns(s, name+"-second", map[string]string{"east": "nothing", "west": of})
 	}
 	both := func(of string) map[string]string { return map[string]string{"east": of, "west": of} }
 
 	waiting := awaitStage(s, "web-v2", "agree", v1alpha1.StageRunning)
-	awaitRuns(s, "web", both("1 of web:1"))
+	expect.AwaitRuns(s, "web", both("1 of web:1"))
 	copies("web-baseline", "1 of web:1")
 	copies("web-canary", "1 of web:2")
 	if got := framework.Await(s.West, "web-canary-second", "is there", framework.Exists[*appsv1.Deployment]).Spec.Template.Spec.Hostname; got != "of-the-second" {
@@ -287,10 +287,10 @@ func TestABaselineRunsBesideTheCanaryInEveryCluster(t *testing.T) {
 	waiting = awaitStage(s, "web-v2", "go", v1alpha1.StageRunning)
 	copies("web-baseline", "nothing")
 	copies("web-canary", "1 of web:2")
-	awaitRuns(s, "web", both("1 of web:1"))
+	expect.AwaitRuns(s, "web", both("1 of web:1"))
 
 	s.Logical.CLI("release", "approve", waiting.Name, "--stage", "go")
 	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", both("1 of web:2"))
+	expect.AwaitRuns(s, "web", both("1 of web:2"))
 	copies("web-canary", "nothing")
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // autoscaled has the number of pods of the application be an autoscaler's, which leaves it to the test.
@@ -45,8 +46,8 @@ func TestRequestsAreSharedOutByNumbersOfPods(t *testing.T) {
 	patient.Logical, patient.East, patient.West = s.Logical.Within(3*time.Minute), s.East.Within(3*time.Minute), s.West.Within(3*time.Minute)
 	numbers := func(primary, canary string) {
 		t.Helper()
-		awaitRuns(&patient, "web", map[string]string{"east": primary, "west": primary})
-		awaitRuns(&patient, "web-canary", map[string]string{"east": canary, "west": canary})
+		expect.AwaitRuns(&patient, "web", map[string]string{"east": primary, "west": primary})
+		expect.AwaitRuns(&patient, "web-canary", map[string]string{"east": canary, "west": canary})
 	}
 	endpoints := func(each int) {
 		t.Helper()

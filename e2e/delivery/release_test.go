@@ -53,18 +53,6 @@ func awaitPhase(s *framework.Scenario, revision string, phase v1alpha1.ReleasePh
 	return awaitRelease(s, revision, "is "+string(phase), func(release v1alpha1.Release) bool { return release.Status.Phase == phase })
 }
 
-func awaitRuns(s *framework.Scenario, name string, want map[string]string) {
-	s.Helper()
-	s.Logical.Poll(fmt.Sprintf("clusters run %v of %s", want, name), func() error {
-		for cluster, want := range want {
-			if got := expect.Runs(s, cluster, name); got != want {
-				return fmt.Errorf("cluster %s runs %s", cluster, got)
-			}
-		}
-		return nil
-	})
-}
-
 func approve(s *framework.Scenario, release v1alpha1.Release) {
 	s.Helper()
 	path := "/apis/delivery.manifold.dev/v1alpha1/namespaces/" + s.Namespace + "/releases/" + release.Name + "/approve"
@@ -75,14 +63,14 @@ func TestAChangeGoesThroughTheStagesOfItsApplication(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(shopApp("web:1", ""))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
 
 	s.Logical.Apply(shopApp("web:2", ""))
 	waiting := awaitRelease(s, "web-v2", "waits for approval", func(release v1alpha1.Release) bool {
 		stages := release.Status.Stages
 		return len(stages) > 1 && stages[1].Phase == v1alpha1.StageRunning
 	})
-	awaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
 	canaries := expect.Runs(s, "east", "web-canary") + ", " + expect.Runs(s, "west", "web-canary")
 	if canaries != "1 of web:2, nothing" && canaries != "nothing, 1 of web:2" {
 		t.Errorf("of the canary clusters run %s, want one pod in one of them", canaries)
@@ -101,8 +89,8 @@ func TestAChangeGoesThroughTheStagesOfItsApplication(t *testing.T) {
 	})
 	approve(s, waiting)
 	awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "5 of web:2", "west": "5 of web:2"})
-	awaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "5 of web:2", "west": "5 of web:2"})
+	expect.AwaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
 }
 
 func TestAReleaseThatCannotSucceedIsTakenBack(t *testing.T) {
@@ -118,6 +106,6 @@ func TestAReleaseThatCannotSucceedIsTakenBack(t *testing.T) {
 	if !strings.Contains(failed.Status.Stages[0].Message, "no progress within 30s") {
 		t.Errorf("the stage says %q", failed.Status.Stages[0].Message)
 	}
-	awaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
-	awaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "5 of web:1", "west": "5 of web:1"})
+	expect.AwaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
 }

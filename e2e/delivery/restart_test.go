@@ -7,6 +7,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // slowApp is shopApp with a script and a wait before its waves, and clusters that have to prove themselves for some time.
@@ -53,8 +54,8 @@ func TestAReleaseSurvivesKillsInEveryStage(t *testing.T) {
 		}
 	}
 	release := awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "5 of web:2", "west": "5 of web:2"})
-	awaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "5 of web:2", "west": "5 of web:2"})
+	expect.AwaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
 
 	for _, id := range ids {
 		if of := stage(release, id); of.Phase != v1alpha1.StageSucceeded || of.Attempt != 1 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // ingressOf is what an Ingress leads to as a side has it: its paths with their Services, and the weight that nginx goes by.
@@ -66,7 +67,7 @@ func TestNginxSharesOutTheRequestsToAHost(t *testing.T) {
 	awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
 	awaitIn(&patient, "the Ingress of the canary", "nothing", canary)
 	awaitIn(&patient, "the Ingress", "nginx.example.com/:web", web)
-	awaitRuns(&patient, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
+	expect.AwaitRuns(&patient, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
 
 	// The same by paths: everything gets to the canary, which has a path of its own as well.
 	paths := func(image string) string {

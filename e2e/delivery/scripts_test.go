@@ -56,7 +56,7 @@ func TestScriptsRunInJobsAndAreTakenBack(t *testing.T) {
 			t.Errorf("stage %s is %s, want %s: %s", id, got.Phase, want, got.Message)
 		}
 	}
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1"})
 	got := jobs(s)
 	if len(got) != 3 {
 		t.Fatalf("there are %d jobs, want three: %v", len(got), got)
@@ -124,7 +124,7 @@ func TestAScriptEndsWithTheReleaseThatIsCancelled(t *testing.T) {
 	if got := jobs(s); len(got) != 0 {
 		t.Errorf("jobs are left: %v", got)
 	}
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1"})
 	if !strings.Contains(s.Logical.CLI("release", "logs", running.Name), "cancelled by") {
 		t.Error("the log does not tell that the script was cancelled")
 	}

@@ -71,7 +71,7 @@ func TestAStageThatTakesTooLongIsTakenBack(t *testing.T) {
 	releases(s, []string{"{name: K8S_PRIMARY_ROLLOUT, id: primary}", "{name: WAIT, id: rest, timeout: 2s, with: {duration: 1h}}"})
 	failed := awaitPhase(s, "web-v2", v1alpha1.ReleaseRolledBack)
 	expect.Says(t, stage(failed, "rest").Message, "it has not ended within 2s")
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1"})
 }
 
 func TestAnApprovalThatHasExpiredDoesNotCount(t *testing.T) {
@@ -151,5 +151,5 @@ spec:
 	commit("a feature", "web:3")
 	refresh()
 	awaitStage(s, "web-v3", "agree", v1alpha1.StageRunning)
-	awaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2"})
 }

@@ -20,13 +20,13 @@ func TestATargetThatIsTakenOutIsLeft(t *testing.T) {
 	s.Logical.Apply(twoTargets("web:1", "{name: first, cluster: east}, {name: second, cluster: west}"))
 	awaitRevision(s, 1)
 	s.Logical.CLI("app", "sync", "web", "--wait")
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
 
 	s.Logical.Apply(twoTargets("web:2", "{name: first, cluster: east}"))
 	awaitRevision(s, 2)
 	s.Logical.CLI("app", "sync", "web", "--wait")
 	release := awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "nothing"})
 	s.Logical.Poll("nothing of the application is left in west", func() error {
 		found := s.Side("west").Kubectl("get", "pods,configmaps", "-o", "name")
 		if strings.Contains(found, "pod/web") || strings.Contains(found, "configmap/settings") {
@@ -45,7 +45,7 @@ func TestATargetThatIsTakenOutIsLeft(t *testing.T) {
 	path := "/apis/delivery.manifold.dev/v1alpha1/namespaces/" + s.Namespace + "/releases/" + release.Name + "/rollback"
 	s.Logical.KubectlInput(`{"apiVersion":"delivery.manifold.dev/v1alpha1","kind":"ReleaseRollback"}`, "create", "--raw", path, "-f", "-")
 	awaitPhase(s, "web-v2", v1alpha1.ReleaseRolledBack)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
 }
 
 // A target follows its clusters at once, by what it runs: a newer revision that nobody has released stays where it is.
@@ -68,7 +68,7 @@ func TestATargetFollowsItsClustersAtOnce(t *testing.T) {
 	awaitRevision(s, 2)
 
 	labelled("west", "=yes")
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
 	awaitRelease(s, "web-v1", "is one by which the target follows", func(release v1alpha1.Release) bool {
 		return release.Follows() && release.Status.Phase == v1alpha1.ReleaseSucceeded && strings.Contains(release.Spec.TriggeredBy.Message, `cluster "west" has joined target all`)
 	})
@@ -85,5 +85,5 @@ func TestATargetFollowsItsClustersAtOnce(t *testing.T) {
 		t.Errorf("while it is suspended west runs %s", got)
 	}
 	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"suspend":false}}`)
-	awaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "nothing"})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
 // routedApp is an application whose requests are shared out between it and a canary in each of two clusters, until somebody agrees.
@@ -147,16 +148,16 @@ spec:
 	awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
 	awaitIn(&patient, "the route", "other:50 web:50", here)
 	awaitIn(&patient, "the variant that the Service leads to", "", web)
-	awaitRuns(&patient, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
-	awaitRuns(&patient, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
+	expect.AwaitRuns(&patient, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+	expect.AwaitRuns(&patient, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
 
 	s.Logical.Apply(app("web:3"))
 	waiting = awaitRelease(&patient, "web-v3", "waits for approval", asked)
 	s.Logical.CLI("release", "cancel", waiting.Name, "--rollback")
 	awaitPhase(&patient, "web-v3", v1alpha1.ReleaseRolledBack)
 	awaitIn(&patient, "the route", "other:50 web:50", here)
-	awaitRuns(&patient, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
-	awaitRuns(&patient, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
+	expect.AwaitRuns(&patient, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+	expect.AwaitRuns(&patient, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
 }
 
 func TestAServiceIsSwitched(t *testing.T) {
@@ -184,8 +185,8 @@ func TestAServiceIsSwitched(t *testing.T) {
 	approve(s, waiting)
 	awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
 	awaitIn(&patient, "the variant that the Service leads to", "", web)
-	awaitRuns(&patient, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
-	awaitRuns(&patient, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
+	expect.AwaitRuns(&patient, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
+	expect.AwaitRuns(&patient, "web", map[string]string{"east": "2 of web:2", "west": "2 of web:2"})
 	s.Logical.Poll("nothing is left above", func() error {
 		if got := routesAbove(s, "service/web"); got != "" {
 			return fmt.Errorf("there is %s", got)

@@ -113,16 +113,6 @@ func release(s *framework.Scenario, image, revision string) {
 	})
 }
 
-func awaitRuns(s *framework.Scenario, name, inEast, inWest string) {
-	s.Helper()
-	s.Logical.Poll(fmt.Sprintf("east runs %s of %s, and west %s", inEast, name, inWest), func() error {
-		if got := expect.Runs(s, "east", name) + ", " + expect.Runs(s, "west", name); got != inEast+", "+inWest {
-			return fmt.Errorf("they run %s", got)
-		}
-		return nil
-	})
-}
-
 // look reads an ApplicationDeployment.
 func look(s *framework.Scenario, name string) (oam.Object, error) {
 	s.Helper()
@@ -245,7 +235,7 @@ func TestAnApplicationDeploymentFromItsFirstRevisionToItsEnd(t *testing.T) {
 
 	apply(s, deployment("  appRevisions:"+first))
 	await(&patient, "applicationdeployment/example-app", "revision 1 is ready", ready)
-	awaitRuns(s, "web-v1", "3 of web:1", "2 of web:1") // K11, K14, K15
+	expect.AwaitRuns(s, "web-v1", map[string]string{"east": "3 of web:1", "west": "2 of web:1"}) // K11, K14, K15
 	if got, want := s.West.Kubectl("get", "service", "example-app-v1", "-o", `jsonpath={.spec.selector}`), `{"app":"web","delivery.manifold.dev/variant":"v1"}`; got != want {
 		t.Errorf("the Service of revision 1 leads to %s, want %s", got, want)
 	}
@@ -260,8 +250,8 @@ func TestAnApplicationDeploymentFromItsFirstRevisionToItsEnd(t *testing.T) {
 	before := versions(s, "v1")
 	apply(s, deployment(rules(50, 50)+"  appRevisions:"+first+second))
 	await(&patient, "applicationdeployment/example-app", "both revisions are ready", ready)
-	awaitRuns(s, "web-v1", "3 of web:1", "2 of web:1")
-	awaitRuns(s, "web-v2", "nothing", "5 of web:2") // K12, K39
+	expect.AwaitRuns(s, "web-v1", map[string]string{"east": "3 of web:1", "west": "2 of web:1"})
+	expect.AwaitRuns(s, "web-v2", map[string]string{"east": "nothing", "west": "5 of web:2"}) // K12, K39
 	awaitWeights(s, "/web example-app-v1:100", "/web example-app-v1:29 example-app-v2:71")
 	if got := s.Logical.Kubectl("get", "virtualservice", "example-app", "-o", "jsonpath={.spec.http[0].route[*].weight}"); got != "50 50" { // K31
 		t.Errorf("above the weights are %s", got)
@@ -312,8 +302,8 @@ func TestAnApplicationDeploymentFromItsFirstRevisionToItsEnd(t *testing.T) {
 		}
 		return ready(got)
 	})
-	awaitRuns(&patient, "web-v1", "nothing", "nothing") // K22
-	awaitRuns(&patient, "web-v2", "nothing", "5 of web:2")
+	expect.AwaitRuns(&patient, "web-v1", map[string]string{"east": "nothing", "west": "nothing"}) // K22
+	expect.AwaitRuns(&patient, "web-v2", map[string]string{"east": "nothing", "west": "5 of web:2"})
 	s.Logical.Poll("the rules have gone", func() error { // K37
 		return missing(s.Logical.Try("get", "virtualservice", "example-app"))
 	})
@@ -335,7 +325,7 @@ func TestAnApplicationDeploymentFromItsFirstRevisionToItsEnd(t *testing.T) {
 	patient.Logical.Poll("the object has gone", func() error {
 		return missing(s.Logical.Try("get", "applicationdeployment", "example-app"))
 	})
-	awaitRuns(&patient, "web-v2", "nothing", "nothing")
+	expect.AwaitRuns(&patient, "web-v2", map[string]string{"east": "nothing", "west": "nothing"})
 	s.Logical.Poll("nothing is left above", func() error {
 		if got := s.Logical.Kubectl("get", "deployments,services,configmaps,placementpolicies", "-l", "delivery.manifold.dev/application=example-app.oam", "-o", "name"); got != "" {
 			return fmt.Errorf("left are %s", got)
@@ -391,9 +381,9 @@ spec:
   - {name: two, reference: {kind: Deployment, name: web}, placement: [{clusterSelector: {name: west}, distribution: {weight: 1}}]}
 `)
 	await(&patient, "appdeployment/web", "both revisions are ready", ready)
-	awaitRuns(s, "web-one", "3 of web:1", "1 of web:1") // K43
-	awaitRuns(s, "web-two", "nothing", "4 of web:2")
-	awaitRuns(s, "web", "4 of web:2", "nothing")
+	expect.AwaitRuns(s, "web-one", map[string]string{"east": "3 of web:1", "west": "1 of web:1"}) // K43
+	expect.AwaitRuns(s, "web-two", map[string]string{"east": "nothing", "west": "4 of web:2"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "4 of web:2", "west": "nothing"})
 	want := "web.example.com /one web-one:8080 /two web-two:8080"
 	s.Logical.Poll("each revision has a path", func() error { // K34
 		got := s.Logical.Kubectl("get", "ingress", "web", "-o",
@@ -404,6 +394,6 @@ spec:
 		return nil
 	})
 	s.Logical.Kubectl("delete", "appdeployment", "web", "--timeout=60s")
-	awaitRuns(s, "web-one", "nothing", "nothing")
-	awaitRuns(s, "web", "4 of web:2", "nothing") // which is its users' own
+	expect.AwaitRuns(s, "web-one", map[string]string{"east": "nothing", "west": "nothing"})
+	expect.AwaitRuns(s, "web", map[string]string{"east": "4 of web:2", "west": "nothing"}) // which is its users' own
 }

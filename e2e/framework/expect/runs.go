@@ -26,3 +26,16 @@ func Runs(s *framework.Scenario, cluster, name string) string {
 	}
 	return fmt.Sprintf("%d of %s", got.Status.AvailableReplicas, got.Spec.Template.Spec.Containers[0].Image)
 }
+
+// AwaitRuns waits until clusters run what they are to run of a Deployment, in the words of Runs.
+func AwaitRuns(s *framework.Scenario, name string, want map[string]string) {
+	s.Helper()
+	s.Logical.Poll(fmt.Sprintf("clusters run %v of %s", want, name), func() error {
+		for cluster, want := range want {
+			if got := Runs(s, cluster, name); got != want {
+				return fmt.Errorf("cluster %s runs %s", cluster, got)
+			}
+		}
+		return nil
+	})
+}
