@@ -60,7 +60,7 @@ func each(result *resource.Result, take func(*unstructured.Unstructured) error) 
 		return err
 	}
 	for _, info := range infos {
-		err := errors.New("it is no object")
+		err := errors.New("it is not an object")
 		if u, ok := info.Object.(runtime.Unstructured); ok {
 			if object, ok := u.(*unstructured.Unstructured); ok {
 				err = take(object)

@@ -49,7 +49,7 @@ type Entry struct {
 }
 
 // mostSilent is what to know when nothing is placed elsewhere because too many clusters are lost at once.
-const mostSilent = "most clusters are silent at once, so nothing leaves them: the fault is more likely the logical cluster's own"
+const mostSilent = "most clusters do not answer at the same time, so nothing is moved off them: more likely the logical cluster itself is cut off"
 
 // simulate places all workloads, and then once more without the clusters that are lost.
 func (w *world) simulate(ctx context.Context, lost []string) (*Report, error) {

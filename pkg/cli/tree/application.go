@@ -45,7 +45,7 @@ func (g *grower) application(app *v1alpha1.Application) *Node {
 func (n *Node) judgeApplication(app *v1alpha1.Application) {
 	status := &app.Status
 	if status.ObservedGeneration < app.Generation {
-		n.Health, n.Status = Progressing, "what was changed last has not been looked at yet"
+		n.Health, n.Status = Progressing, "the last change has not been processed yet"
 	}
 	if status.ObservedGeneration > 0 {
 		n.Health = worse(n.Health, healthOf(status.Health))
@@ -84,7 +84,7 @@ func (g *grower) runs(target string, c *v1alpha1.TargetClusterStatus) *Node {
 	n.pods(c.Ready, c.Replicas)
 	revision := c.LiveRevision
 	if c.Revision != "" && c.Revision != c.LiveRevision {
-		revision = phrases(revision, "to be "+c.Revision)
+		revision = phrases(revision, "should be "+c.Revision)
 	}
 	states := []string{string(cmp.Or(c.Sync, v1alpha1.SyncUnknown)), string(cmp.Or(c.Health, v1alpha1.HealthUnknown))}
 	n.Status = phrases(inTarget(target, c.Name), revision, phrases(slices.Compact(states)...))
@@ -229,7 +229,7 @@ func gone(app *v1alpha1.Application) []*Node {
 		if d.Path == "" {
 			out = append(out, &Node{
 				Kind: d.Kind, Name: d.Name, Relation: Owns, Clusters: d.Clusters, Health: Missing, Status: "missing",
-				Problems: []string{"it was released, and is not there any more"},
+				Problems: []string{"it was released, and somebody has deleted it"},
 			})
 		}
 	}

@@ -282,7 +282,7 @@ func TestWhoMayNotReadReleasesAndRevisionsSeesTheRest(t *testing.T) {
 func TestADeploymentTellsAtWhichRevisionClustersHoldIt(t *testing.T) {
 	from := rooted(releasing(), "Deployment", "web")
 	text := drawn(t, from)
-	if !strings.Contains(text, "web-v7, to be web-v8") || strings.Contains(text, "Release") {
+	if !strings.Contains(text, "web-v7, should be web-v8") || strings.Contains(text, "Release") {
 		t.Errorf("the tree of the Deployment is\n%s", text)
 	}
 }

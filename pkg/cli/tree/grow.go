@@ -73,7 +73,7 @@ func (g *grower) stays(n *Node, obj projection.Object) {
 		return
 	}
 	if ok, reason := kind.Projectable(obj); !ok {
-		n.Status = phrases(n.Status, "stays above: "+reason)
+		n.Status = phrases(n.Status, "stays in the logical cluster: "+reason)
 	}
 }
 
@@ -84,7 +84,7 @@ func (g *grower) unplaced(n *Node, obj projection.Object) {
 	}
 	kind, _ := kindOf(obj)
 	if demand := kind.Demand(obj); demand.Replicas > 0 {
-		n.Health, n.Status = Degraded, phrases("placed nowhere", n.Status)
+		n.Health, n.Status = Degraded, phrases("no cluster chosen", n.Status)
 	}
 }
 
@@ -124,7 +124,7 @@ func (g *grower) ownedBy(n *Node, obj projection.Object) {
 	}
 	n.Children = append(n.Children, g.pods(pods)...)
 	n.Children = append(n.Children, g.fold(revisions, latestRevision(revisions))...)
-	n.Children = append(n.Children, g.fold(old, "of earlier revisions, scaled to nothing")...)
+	n.Children = append(n.Children, g.fold(old, "of earlier revisions, scaled to 0")...)
 	n.Children = append(n.Children, g.claims(obj)...)
 }
 
@@ -239,11 +239,11 @@ func (g *grower) absent(ref projection.Reference) *Node {
 	n := &Node{Kind: kind.GVK.Kind, Name: ref.Name, Relation: Needs, Health: Missing, Status: "missing"}
 	switch {
 	case g.hidden[ref.Resource] != "":
-		n.Health, n.Status = Unknown, "you may not see whether it exists"
+		n.Health, n.Status = Unknown, "you may not read it"
 	case ref.Optional && kind.GVK.Kind == "ServiceAccount":
 		return nil // pods run as the default one of their cluster
 	case ref.Optional:
-		n.Health, n.Status = Healthy, "not there, and optional"
+		n.Health, n.Status = Healthy, "missing, but optional"
 	}
 	return n
 }

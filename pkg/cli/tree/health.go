@@ -70,7 +70,7 @@ func (n *Node) replicas(wanted, ready, updated int32, observed bool) {
 	n.Ready = &Ready{Ready: ready, Of: wanted}
 	switch {
 	case !observed:
-		n.Health, n.Status = Progressing, "not taken over by every cluster yet"
+		n.Health, n.Status = Progressing, "not applied in every cluster yet"
 	case updated < wanted:
 		n.Health, n.Status = Progressing, fmt.Sprintf("%d of %d updated", updated, wanted)
 	case ready < wanted:

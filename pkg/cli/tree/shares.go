@@ -62,10 +62,10 @@ func (n *Node) share(obj projection.Object, share placement.Share, decided bool,
 		n.Status = ends(status)
 	}
 	if status.Stale {
-		n.Health, n.Status = Unknown, phrases("silent, this is the last known", n.Status)
+		n.Health, n.Status = Unknown, phrases("does not answer, last known state", n.Status)
 	}
 	if status.Problem != "" {
-		n.Health, n.Status = Degraded, phrases("cannot hold it", n.Status)
+		n.Health, n.Status = Degraded, phrases("cannot be applied there", n.Status)
 		n.problem(status.Problem)
 	}
 }
@@ -78,7 +78,7 @@ func revisionOf(share placement.Share, status summary.ClusterStatus) string {
 	case status.Revision == "" || status.Revision == share.Revision:
 		return share.Revision
 	}
-	return fmt.Sprintf("%s, to be %s", status.Revision, share.Revision)
+	return fmt.Sprintf("%s, should be %s", status.Revision, share.Revision)
 }
 
 // mostNamed is how many clusters are named that hold one of several revisions.
