@@ -38,12 +38,12 @@ spec: {application: web, revision: web-v1, triggeredBy: {user: the-boss, message
 func TestKindsOfDeliveryExplainThemselves(t *testing.T) {
 	s := suite.Scenario(t)
 	for path, want := range map[string]string{
-		"application.spec.targets":                             "targets are the places that the application goes to",
+		"application.spec.targets":                             "targets are the clusters that the application goes to",
 		"application.spec.targets.clusterSelector.matchLabels": "matchLabels is a map of",
-		"application.spec.pipeline.stages.with":                "with are the stage's own options",
-		"application.spec.source.selector.kinds":               "KIND.GROUP for one that is not built in",
+		"application.spec.pipeline.stages.with":                "with has the options of the stage",
+		"application.spec.source.selector.kinds":               "KIND.GROUP for custom resources",
 		"applicationrevision.spec.objects.secretKeyRef":        "where the manifest is that is a Secret",
-		"release.status.stages.targets.ready":                  "those of them that are ready",
+		"release.status.stages.targets.ready":                  "the number of these pods that are ready",
 	} {
 		if got := strings.Join(strings.Fields(s.Logical.Kubectl("explain", path)), " "); !strings.Contains(got, want) {
 			t.Errorf("explain %s does not say %q:\n%s", path, want, got)

@@ -167,7 +167,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisHTTP(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AnalysisHTTP is a request that is sent again and again.",
+				Description: "AnalysisHTTP is an HTTP request that is repeated.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"url": {
@@ -180,7 +180,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisHTTP(ref common.ReferenceCal
 					},
 					"method": {
 						SchemaProps: spec.SchemaProps{
-							Description: "method is the method. Defaults to GET.",
+							Description: "method is the HTTP method. Defaults to GET.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -205,7 +205,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisHTTP(ref common.ReferenceCal
 					},
 					"expectedCode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "expectedCode is the status that is good.",
+							Description: "expectedCode is the expected status code.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -213,20 +213,20 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisHTTP(ref common.ReferenceCal
 					},
 					"expectedResponse": {
 						SchemaProps: spec.SchemaProps{
-							Description: "expectedResponse is the body that is good. Unset, any is.",
+							Description: "expectedResponse is the expected body. If unset, any body is good.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"interval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "interval is how often the request is sent.",
+							Description: "interval is the time between two requests.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
 						},
 					},
 					"failureLimit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "failureLimit is how many failed requests the stage bears. Defaults to 0.",
+							Description: "failureLimit is how many requests may fail without the stage failing. Defaults to 0.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -239,7 +239,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisHTTP(ref common.ReferenceCal
 					},
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secretRef names a Secret in the namespace of the application that says who asks, as that of a metric.",
+							Description: "secretRef names a Secret in the namespace of the application with the credentials, as that of a metric.",
 							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
 					},
@@ -409,7 +409,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisMetric(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AnalysisMetric is a query that is asked again and again.",
+				Description: "AnalysisMetric is a query that is repeated.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"strategy": {
@@ -443,27 +443,27 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisMetric(ref common.ReferenceC
 					},
 					"interval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "interval is how often the query is asked.",
+							Description: "interval is the time between two queries.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
 						},
 					},
 					"failureLimit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "failureLimit is how many failed queries the stage bears. Defaults to 0.",
+							Description: "failureLimit is how many queries may fail without the stage failing. Defaults to 0.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"skipOnNoData": {
 						SchemaProps: spec.SchemaProps{
-							Description: "skipOnNoData lets a query count as good that returns nothing.",
+							Description: "skipOnNoData makes a query that returns no data count as good.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"deviation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deviation is which difference is bad where two are compared: EITHER, HIGH or LOW. Defaults to EITHER.",
+							Description: "deviation says which difference between the two compared values is bad: EITHER, HIGH or LOW. Defaults to EITHER.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -521,7 +521,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisMetric(ref common.ReferenceC
 					},
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secretRef names a Secret in the namespace of the application that says who asks: username and password, or token, and ca.crt for the server's certificate authority.",
+							Description: "secretRef names a Secret in the namespace of the application with the credentials: username and password, or token, and ca.crt for the certificate authority of the server.",
 							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
 					},
@@ -538,18 +538,18 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AnalysisOptions are those of ANALYSIS.",
+				Description: "AnalysisOptions are the options of ANALYSIS.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"duration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "duration is how long the stage measures. It may be left out where there is nothing to measure but Jobs that run once: the stage ends with the last of them.",
+							Description: "duration is how long the stage measures. It may be unset if there are only Jobs that run once: the stage then ends with the last of them.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
 						},
 					},
 					"restartThreshold": {
 						SchemaProps: spec.SchemaProps{
-							Description: "restartThreshold is how often containers of the variant that is released may restart.",
+							Description: "restartThreshold is how often containers of the new version may restart.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -561,7 +561,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "metrics are queries to Prometheus.",
+							Description: "metrics are queries to Prometheus servers.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -579,7 +579,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "https are requests to addresses.",
+							Description: "https are HTTP requests.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -597,7 +597,7 @@ func schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "jobs are Jobs beside the application.",
+							Description: "jobs are Jobs that test the application.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -620,7 +620,7 @@ func schema_manifold_apis_delivery_v1alpha1_Application(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Application is what is delivered together: where its manifests come from, the clusters that they go to, and the steps by which a new version reaches them.",
+				Description: "Application is a set of manifests that are released together. It says where the manifests come from, which clusters they go to, and in which steps a new version reaches these clusters. Manifold makes an ApplicationRevision of every change, and a Release that brings it to the clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -639,21 +639,21 @@ func schema_manifold_apis_delivery_v1alpha1_Application(ref common.ReferenceCall
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "metadata is the standard metadata of every object. The name is a part of the names of revisions, and has at most 50 characters.",
+							Description: "metadata is the standard object's metadata. The name becomes part of the names of revisions, so it has at most 50 characters.",
 							Default:     map[string]interface{}{},
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
 						},
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec says what is delivered, where and how.",
+							Description: "spec says what is released, to which clusters, and how.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ApplicationSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status tells what runs where.",
+							Description: "status shows which revision runs in which cluster, and whether it is healthy.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ApplicationStatus{}.OpenAPIModelName()),
 						},
@@ -1001,19 +1001,19 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ApplicationSpec says what is delivered, where and how.",
+				Description: "ApplicationSpec says what is released, to which clusters, and how.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"source": {
 						SchemaProps: spec.SchemaProps{
-							Description: "source says where the manifests come from: exactly one of git, selector and inline.",
+							Description: "source says where the manifests come from. Set exactly one of git, selector and inline.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.Source{}.OpenAPIModelName()),
 						},
 					},
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revision pins the application to one of its revisions, such as web-v7: no newer one is released until this is unset. What is pinned is released if it does not run.",
+							Description: "revision pins the application to one of its revisions, such as web-v7. That revision is released if it does not run yet, and no newer one is released until this field is unset.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1028,7 +1028,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the places that the application goes to. Without any, there is one, called \"default\", for which placement decides.",
+							Description: "targets are the clusters that the application goes to, one by one or in groups. Without any, there is one target, called \"default\", whose clusters are chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1041,13 +1041,13 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 					},
 					"pipeline": {
 						SchemaProps: spec.SchemaProps{
-							Description: "pipeline is the way of a new revision, stage by stage. Without it, a new revision goes to all targets at once.",
+							Description: "pipeline lists the stages that the release of a new revision goes through. Without it, a new revision goes to all targets at once.",
 							Ref:         ref(v1alpha1.Pipeline{}.OpenAPIModelName()),
 						},
 					},
 					"planner": {
 						SchemaProps: spec.SchemaProps{
-							Description: "planner says which changes go through the pipeline. Unset, a change of a pod template does, and others go to all targets at once.",
+							Description: "planner says which changes go through the pipeline. If unset, changes of pod templates do, and all other changes go to all targets at once.",
 							Ref:         ref(v1alpha1.Planner{}.OpenAPIModelName()),
 						},
 					},
@@ -1060,20 +1060,20 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 					},
 					"rollback": {
 						SchemaProps: spec.SchemaProps{
-							Description: "rollback says when a release that fails is taken back.",
+							Description: "rollback says when a failed release is rolled back.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.Rollback{}.OpenAPIModelName()),
 						},
 					},
 					"traffic": {
 						SchemaProps: spec.SchemaProps{
-							Description: "traffic says how requests are shared out over variants. Unset, stages may not route traffic.",
+							Description: "traffic says how requests are split between the variants (primary, canary and baseline). If unset, the pipeline may not have a stage K8S_TRAFFIC_ROUTING.",
 							Ref:         ref(v1alpha1.Traffic{}.OpenAPIModelName()),
 						},
 					},
 					"service": {
 						SchemaProps: spec.SchemaProps{
-							Description: "service names the Service in front of the application, which copies of it are made for variants from. Unset, it is the only one among the manifests.",
+							Description: "service names the Service that users of the application call. The Services of canary and baseline are copies of it. If unset, it is the only Service among the manifests.",
 							Ref:         ref(v1alpha1.ServiceReference{}.OpenAPIModelName()),
 						},
 					},
@@ -1084,7 +1084,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "workloads are those that variants have copies of. Unset, they are all Deployments among the manifests.",
+							Description: "workloads are those of which canary and baseline have copies. If unset, these are all Deployments among the manifests.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1097,14 +1097,14 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 					},
 					"variantLabel": {
 						SchemaProps: spec.SchemaProps{
-							Description: "variantLabel is the label that tells the pods of variants apart.",
+							Description: "variantLabel is the label on pods that says which variant they belong to.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.VariantLabel{}.OpenAPIModelName()),
 						},
 					},
 					"drift": {
 						SchemaProps: spec.SchemaProps{
-							Description: "drift says what happens when clusters no longer have what was released.",
+							Description: "drift says what happens when somebody changes or deletes objects of the application.",
 							Ref:         ref(v1alpha1.Drift{}.OpenAPIModelName()),
 						},
 					},
@@ -1118,7 +1118,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "notifications say who is told of what.",
+							Description: "notifications say who is notified of which events.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1131,49 +1131,49 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 					},
 					"prune": {
 						SchemaProps: spec.SchemaProps{
-							Description: "prune deletes what earlier revisions brought to a target and the revision that is released does not have. Unset leaves it there.",
+							Description: "prune deletes objects that an earlier revision had and the revision that is released no longer has. If unset, they stay.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suspend stops automation: the source is not looked at, nothing is released or healed. A release that runs waits where it is.",
+							Description: "suspend stops all automation: the source is not checked for changes, and nothing is released or healed. A release that is in progress pauses.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"serviceAccountName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "serviceAccountName names the ServiceAccount in the namespace of the application as which its objects are written. Unset, they are written with the rights that Manifold itself has in the namespace.",
+							Description: "serviceAccountName names the ServiceAccount, in the namespace of the application, that creates, changes and deletes the objects of the application. If unset, Manifold does so with rights of its own, which are those of the ClusterRole \"edit\" in the namespace.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"revisionHistoryLimit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10. Fewer are kept where all revisions would hold over 256 MiB: of those that are not in use the oldest go first, then ended releases with theirs. What runs, is released or chosen stays.",
+							Description: "revisionHistoryLimit is the number of revisions to keep that are not in use. Defaults to 10. Fewer are kept if all revisions together would be larger than 256 MiB: the oldest unused ones are deleted first, then finished releases with their revisions. A revision that runs, is being released, or is pinned is never deleted.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"releaseHistoryLimit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "releaseHistoryLimit is how many releases that have ended are kept. Defaults to 10.",
+							Description: "releaseHistoryLimit is the number of finished releases to keep. Defaults to 10.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"progressDeadlineSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "progressDeadlineSeconds is how long a cluster may make no progress before it counts as failed. Defaults to 600. It must be greater than minReadySeconds.",
+							Description: "progressDeadlineSeconds is how many seconds a cluster may make no progress before it counts as failed. Defaults to 600. It must be greater than minReadySeconds.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"minReadySeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minReadySeconds is for how long a cluster must report a revision as ready before it counts as done there. Defaults to 0.",
+							Description: "minReadySeconds is how many seconds a revision must be ready in a cluster before the rollout there counts as done. Defaults to 0.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1191,7 +1191,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ApplicationStatus tells what runs where.",
+				Description: "ApplicationStatus shows which revision runs in which cluster, and whether it is healthy.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
@@ -1203,7 +1203,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 					},
 					"source": {
 						SchemaProps: spec.SchemaProps{
-							Description: "source is what the source was when it was last read.",
+							Description: "source is the state of the source when it was last read.",
 							Ref:         ref(v1alpha1.SourceStatus{}.OpenAPIModelName()),
 						},
 					},
@@ -1216,28 +1216,28 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 					},
 					"lastRevisionNumber": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastRevisionNumber is the highest number that a revision has had. Numbers are never used again.",
+							Description: "lastRevisionNumber is the highest number of a revision so far. Numbers are never reused.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"wantedRevision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "wantedRevision is the name of the revision that the application is to run, or is on the way to.",
+							Description: "wantedRevision is the name of the revision that should run.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"liveRevision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "liveRevision is the name of the revision that was last released with success.",
+							Description: "liveRevision is the name of the revision that was last released successfully.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"release": {
 						SchemaProps: spec.SchemaProps{
-							Description: "release is the name of the release that runs, or of the last one.",
+							Description: "release is the name of the release in progress, or of the last one.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1252,7 +1252,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 					},
 					"sync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sync is OutOfSync if any target is, else Unknown if any is, else Synced.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
+							Description: "sync is OutOfSync if any target is, otherwise Unknown if any target is, otherwise Synced.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"OutOfSync", "Synced", "Unknown"},
@@ -1260,7 +1260,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 					},
 					"health": {
 						SchemaProps: spec.SchemaProps{
-							Description: "health is the worst among the targets that are known, and Unknown if none is.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
+							Description: "health is the worst health of all targets whose health is known, and Unknown if there are none.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Degraded", "Healthy", "Missing", "Progressing", "Unknown"},
@@ -1276,7 +1276,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets tell what runs in each.",
+							Description: "targets show what runs in each target.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1294,7 +1294,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "drift are fields of the application's objects that are not what was released: at most 20 of them.",
+							Description: "drift lists fields of the application's objects that are not as they were released, at most 20.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1307,7 +1307,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 					},
 					"driftCount": {
 						SchemaProps: spec.SchemaProps{
-							Description: "driftCount is how many such fields there are in all.",
+							Description: "driftCount is the number of all such fields.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1322,7 +1322,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "variants are what is to run now.",
+							Description: "variants are what should run now.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1345,7 +1345,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions tell how the application is.",
+							Description: "conditions show the state of the application.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1368,25 +1368,25 @@ func schema_manifold_apis_delivery_v1alpha1_BaselineRolloutOptions(ref common.Re
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "BaselineRolloutOptions are those of K8S_BASELINE_ROLLOUT.",
+				Description: "BaselineRolloutOptions are the options of K8S_BASELINE_ROLLOUT.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replicas is how many replicas the baseline has, as those of a canary. Unset, it is the canary's number.",
+							Description: "replicas is how many replicas the baseline has, in the same form as for a canary. Defaults to the number of the canary.",
 							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
 						},
 					},
 					"perCluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "perCluster counts replicas in each cluster by itself.",
+							Description: "perCluster makes replicas the number, or percentage, in each cluster.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"suffix": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suffix is what the names of the baseline's objects end in, after a hyphen. Defaults to baseline.",
+							Description: "suffix is appended to the names of the baseline's objects, after a hyphen. Defaults to baseline.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1410,25 +1410,25 @@ func schema_manifold_apis_delivery_v1alpha1_CanaryRolloutOptions(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CanaryRolloutOptions are those of K8S_CANARY_ROLLOUT.",
+				Description: "CanaryRolloutOptions are the options of K8S_CANARY_ROLLOUT.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replicas is how many replicas the canary has of each workload over all clusters of the stage together: a number, such as 3, or a part of the application's, such as \"10%\", rounded up. Defaults to 1.",
+							Description: "replicas is how many replicas of each workload the canary has in all clusters of the stage together: a number, such as 3, or a percentage of the replicas of the application, such as \"10%\", rounded up. Defaults to 1.",
 							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
 						},
 					},
 					"perCluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "perCluster counts replicas in each cluster by itself.",
+							Description: "perCluster makes replicas the number, or percentage, in each cluster.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"suffix": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suffix is what the names of the canary's objects end in, after a hyphen. Defaults to canary.",
+							Description: "suffix is appended to the names of the canary's objects, after a hyphen. Defaults to canary.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1447,7 +1447,7 @@ func schema_manifold_apis_delivery_v1alpha1_CanaryRolloutOptions(ref common.Refe
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "patches change the manifests that the canary's objects are made of. One that cannot be followed keeps the release from beginning.",
+							Description: "patches change the manifests of the canary. If one cannot be applied, the release does not begin.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1470,7 +1470,7 @@ func schema_manifold_apis_delivery_v1alpha1_CleanOptions(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CleanOptions are those of K8S_CANARY_CLEAN and K8S_BASELINE_CLEAN, which have none.",
+				Description: "CleanOptions are the options of K8S_CANARY_CLEAN and K8S_BASELINE_CLEAN, which have none.",
 				Type:        []string{"object"},
 			},
 		},
@@ -1481,19 +1481,19 @@ func schema_manifold_apis_delivery_v1alpha1_CommitMatcher(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "CommitMatcher decides by the message of the commit.",
+				Description: "CommitMatcher decides by the commit message whether a change goes through the pipeline.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"quickSync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "quickSync is a regular expression. A commit that it matches goes to all targets at once.",
+							Description: "quickSync is a regular expression. A commit whose message matches goes to all targets at once.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"pipeline": {
 						SchemaProps: spec.SchemaProps{
-							Description: "pipeline is a regular expression. A commit that it matches goes through the pipeline. When both match, this one wins.",
+							Description: "pipeline is a regular expression. A commit whose message matches goes through the pipeline. If both match, this one wins.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1508,7 +1508,7 @@ func schema_manifold_apis_delivery_v1alpha1_Drift(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Drift says what happens when clusters no longer have what was released.",
+				Description: "Drift says what happens when objects are no longer as they were released.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"ignore": {
@@ -1518,7 +1518,7 @@ func schema_manifold_apis_delivery_v1alpha1_Drift(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ignore are fields of which a difference does not count.",
+							Description: "ignore lists fields that may differ from what was released.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1531,7 +1531,7 @@ func schema_manifold_apis_delivery_v1alpha1_Drift(ref common.ReferenceCallback) 
 					},
 					"heal": {
 						SchemaProps: spec.SchemaProps{
-							Description: "heal puts back what was released. Unset, drift is only shown.",
+							Description: "heal undoes such changes. If unset, they are only shown.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1602,19 +1602,19 @@ func schema_manifold_apis_delivery_v1alpha1_FailurePolicy(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailurePolicy says how many clusters of a stage may fail. The others are never cancelled half way.",
+				Description: "FailurePolicy says how many clusters of a stage may fail. Clusters that have begun always finish.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"maxFailures": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxFailures is how many clusters may fail before the stage does. Defaults to 0.",
+							Description: "maxFailures is how many clusters may fail without the stage failing. Defaults to 0.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"onUnreachable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "onUnreachable is wait, skip or fail. Defaults to wait.\n\nPossible enum values:\n - `\"fail\"` counts the cluster as failed.\n - `\"skip\"` goes on without the cluster, which gets the revision when it is back.\n - `\"wait\"` waits until the cluster is back, up to the progress deadline.",
+							Description: "onUnreachable says what happens with a cluster that cannot be reached: wait, skip or fail. Defaults to wait.\n\nPossible enum values:\n - `\"fail\"` counts the cluster as failed.\n - `\"skip\"` goes on without the cluster, which gets the revision when it is back.\n - `\"wait\"` waits until the cluster is back, up to the progress deadline.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"fail", "skip", "wait"},
@@ -1622,7 +1622,7 @@ func schema_manifold_apis_delivery_v1alpha1_FailurePolicy(ref common.ReferenceCa
 					},
 					"unreachableSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "unreachableSeconds is for how long a cluster must be silent before skip and fail act, and before later waves go on without it. Defaults to 30.",
+							Description: "unreachableSeconds is how many seconds a cluster must not answer before it is skipped or counts as failed, and before later waves begin without it. Defaults to 30.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1637,7 +1637,7 @@ func schema_manifold_apis_delivery_v1alpha1_FieldDrift(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FieldDrift is a field that is not what was released, or an object that is not there.",
+				Description: "FieldDrift is a field that is not as it was released, or an object that is missing.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"group": {
@@ -1649,7 +1649,7 @@ func schema_manifold_apis_delivery_v1alpha1_FieldDrift(ref common.ReferenceCallb
 					},
 					"kind": {
 						SchemaProps: spec.SchemaProps{
-							Description: "kind is its kind.",
+							Description: "kind is the kind of the object.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1657,7 +1657,7 @@ func schema_manifold_apis_delivery_v1alpha1_FieldDrift(ref common.ReferenceCallb
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is its name.",
+							Description: "name is the name of the object.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1665,21 +1665,21 @@ func schema_manifold_apis_delivery_v1alpha1_FieldDrift(ref common.ReferenceCallb
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the field as a JSON pointer, as spec.drift.ignore takes it. It is empty if the whole object is missing.",
+							Description: "path is the JSON pointer of the field, as in spec.drift.ignore. It is empty if the whole object is missing.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"wanted": {
 						SchemaProps: spec.SchemaProps{
-							Description: "wanted is what was released, as JSON and cut off where it is long. Values of Secrets are masked.",
+							Description: "wanted is the released value as JSON, shortened if it is long. Values of Secrets are masked.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"found": {
 						SchemaProps: spec.SchemaProps{
-							Description: "found is what is there, likewise. It is empty if nothing is.",
+							Description: "found is the current value in the same form. It is empty if the field is not set.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1691,7 +1691,7 @@ func schema_manifold_apis_delivery_v1alpha1_FieldDrift(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "clusters are those that are to have the object: at most 20 of them.",
+							Description: "clusters are the clusters that should have the object, at most 20.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1719,7 +1719,7 @@ func schema_manifold_apis_delivery_v1alpha1_GatewayReference(ref common.Referenc
 				Properties: map[string]spec.Schema{
 					"namespace": {
 						SchemaProps: spec.SchemaProps{
-							Description: "namespace is the namespace that the Gateway is in. Unset, it is that of the application.",
+							Description: "namespace is the namespace of the Gateway. Defaults to that of the application.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1734,7 +1734,7 @@ func schema_manifold_apis_delivery_v1alpha1_GatewayReference(ref common.Referenc
 					},
 					"sectionName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sectionName is the name of a listener. It is for HTTPRoute.",
+							Description: "sectionName is the name of a listener of the Gateway. Only for HTTPRoute.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1750,7 +1750,7 @@ func schema_manifold_apis_delivery_v1alpha1_GitRef(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "GitRef says what of a repository is wanted. At most one field is set.",
+				Description: "GitRef names a state of a repository. Set at most one field.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"branch": {
@@ -1804,20 +1804,20 @@ func schema_manifold_apis_delivery_v1alpha1_GitSource(ref common.ReferenceCallba
 					},
 					"ref": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ref says what of the repository is wanted. Unset, it is the head of the branch that the repository names as its default.",
+							Description: "ref is the branch, tag, version or commit to use. If unset, it is the head of the repository's default branch.",
 							Ref:         ref(v1alpha1.GitRef{}.OpenAPIModelName()),
 						},
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the folder that the manifests are in, from the root of the repository. Unset, it is the root.",
+							Description: "path is the folder with the manifests, relative to the root of the repository. Defaults to the root.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"interval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "interval is how often the repository is asked for changes. Defaults to 1m. It is at least 10s.",
+							Description: "interval is how often the repository is polled for changes. Defaults to 1m, and must be at least 10s.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
 						},
 					},
@@ -1829,13 +1829,13 @@ func schema_manifold_apis_delivery_v1alpha1_GitSource(ref common.ReferenceCallba
 					},
 					"webhook": {
 						SchemaProps: spec.SchemaProps{
-							Description: "webhook has the repository asked at once when its forge announces a push, by POST /hooks/git/NAMESPACE/NAME of the API server. It is asked after interval all the same.",
+							Description: "webhook lets GitHub, GitLab or another git server announce pushes, so that they are noticed at once: it sends them to /hooks/git/NAMESPACE/NAME of the API server. The repository is polled every interval all the same.",
 							Ref:         ref(v1alpha1.GitWebhook{}.OpenAPIModelName()),
 						},
 					},
 					"pipecd": {
 						SchemaProps: spec.SchemaProps{
-							Description: "pipecd says what an app.pipecd.yaml in the folder leaves to the configuration of piped.",
+							Description: "pipecd has what an app.pipecd.yaml in the folder refers to and PipeCD reads from the configuration of piped.",
 							Ref:         ref(v1alpha1.PipecdConfig{}.OpenAPIModelName()),
 						},
 					},
@@ -1857,7 +1857,7 @@ func schema_manifold_apis_delivery_v1alpha1_GitWebhook(ref common.ReferenceCallb
 				Properties: map[string]spec.Schema{
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secretRef names a Secret in the namespace of the application that holds, under the key token, what the forge was given as the secret of the webhook.",
+							Description: "secretRef names a Secret in the namespace of the application. Its key token holds the secret that was entered for the webhook at the git server.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
@@ -1885,7 +1885,7 @@ func schema_manifold_apis_delivery_v1alpha1_InlineSource(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "objects are the manifests, each with its apiVersion, kind and name. They are readable to all who may read the application, so a Secret is not allowed among them.",
+							Description: "objects are the manifests, each with apiVersion, kind and metadata.name. Everybody who may read the application can read them, so Secrets are not allowed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1909,12 +1909,12 @@ func schema_manifold_apis_delivery_v1alpha1_MetricStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "MetricStatus tells what an analysis has found of one of its metrics, requests or Jobs.",
+				Description: "MetricStatus shows the results of one metric, request or Job of an analysis.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is metrics, https or jobs and a position from 0, such as metrics-0, or restarts.",
+							Description: "name is the field and position of the metric in the options of the stage, such as metrics-0, https-1 or jobs-0, or restarts.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1922,27 +1922,27 @@ func schema_manifold_apis_delivery_v1alpha1_MetricStatus(ref common.ReferenceCal
 					},
 					"checks": {
 						SchemaProps: spec.SchemaProps{
-							Description: "checks is how often it was looked at.",
+							Description: "checks is how often it was measured.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"failures": {
 						SchemaProps: spec.SchemaProps{
-							Description: "failures is how often it was bad.",
+							Description: "failures is how many of these measurements were bad.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"lastTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastTime is when it was last looked at.",
+							Description: "lastTime is when it was last measured.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message says what was found then.",
+							Description: "message says what the last measurement has found.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1960,12 +1960,12 @@ func schema_manifold_apis_delivery_v1alpha1_Notification(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Notification says who is told of what.",
+				Description: "Notification sends events to an address.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name names it in messages. It must be unique in the application.",
+							Description: "name is how messages refer to the notification. It must be unique within the application.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1986,7 +1986,7 @@ func schema_manifold_apis_delivery_v1alpha1_Notification(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "events are what notices are sent about. Empty stands for all.",
+							Description: "events are the events to send. If empty, all are sent.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2001,7 +2001,7 @@ func schema_manifold_apis_delivery_v1alpha1_Notification(ref common.ReferenceCal
 					},
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secretRef names a Secret in the namespace of the application that holds the address under the key url.",
+							Description: "secretRef names a Secret in the namespace of the application. Its key url holds the address to send to.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
@@ -2029,7 +2029,7 @@ func schema_manifold_apis_delivery_v1alpha1_ObjectSelector(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "kinds are written KIND, or KIND.GROUP for one that is not built in. Empty selects workloads but bare Pods, Services, ConfigMaps, Secrets, Ingresses and HorizontalPodAutoscalers.",
+							Description: "kinds are the kinds to select, as KIND, or KIND.GROUP for custom resources. If empty, these are all kinds of workloads except bare Pods, and Services, ConfigMaps, Secrets, Ingresses and HorizontalPodAutoscalers.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2098,7 +2098,7 @@ func schema_manifold_apis_delivery_v1alpha1_Origin(ref common.ReferenceCallback)
 					},
 					"ref": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ref is the branch or tag that the commit was found by.",
+							Description: "ref is the branch or tag that pointed to the commit.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2112,21 +2112,21 @@ func schema_manifold_apis_delivery_v1alpha1_Origin(ref common.ReferenceCallback)
 					},
 					"author": {
 						SchemaProps: spec.SchemaProps{
-							Description: "author is the name of its author.",
+							Description: "author is the author of the commit.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message is what its author wrote about it.",
+							Description: "message is the commit message.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"time": {
 						SchemaProps: spec.SchemaProps{
-							Description: "time is when it was made.",
+							Description: "time is when the commit was made.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
@@ -2142,7 +2142,7 @@ func schema_manifold_apis_delivery_v1alpha1_Patch(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Patch changes manifests, in the words of kustomize.",
+				Description: "Patch changes manifests, as a patch in a kustomization.yaml does.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"target": {
@@ -2255,7 +2255,7 @@ func schema_manifold_apis_delivery_v1alpha1_Pipeline(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Pipeline is the way of a new revision, stage by stage.",
+				Description: "Pipeline lists the stages that the release of a new revision goes through.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"stages": {
@@ -2265,7 +2265,7 @@ func schema_manifold_apis_delivery_v1alpha1_Pipeline(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "stages are gone through one after the other. When one fails, the release does.",
+							Description: "stages run one after the other. When a stage fails, the release fails.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2294,14 +2294,14 @@ func schema_manifold_apis_delivery_v1alpha1_Planner(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"alwaysUsePipeline": {
 						SchemaProps: spec.SchemaProps{
-							Description: "alwaysUsePipeline sends every change through the pipeline, also the first one.",
+							Description: "alwaysUsePipeline sends every change through the pipeline, even the first one.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"commitMatcher": {
 						SchemaProps: spec.SchemaProps{
-							Description: "commitMatcher decides by the message of the commit, unless alwaysUsePipeline is set.",
+							Description: "commitMatcher decides by the commit message. It has no effect if alwaysUsePipeline is set.",
 							Ref:         ref(v1alpha1.CommitMatcher{}.OpenAPIModelName()),
 						},
 					},
@@ -2317,33 +2317,33 @@ func schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PrimaryRolloutOptions are those of K8S_PRIMARY_ROLLOUT.",
+				Description: "PrimaryRolloutOptions are the options of K8S_PRIMARY_ROLLOUT.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"suffix": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suffix is what the name of the primary's own Service ends in, after a hyphen. Defaults to primary.",
+							Description: "suffix is appended to the name of the primary's own Service, after a hyphen. Defaults to primary.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"createService": {
 						SchemaProps: spec.SchemaProps{
-							Description: "createService gives the primary a Service of its own in the targets of the stage: a copy of the Service in front that leads to the pods of the primary alone, by the variant's label, which these have then. It is a part of revisions, so it comes and goes with them, whatever way they are released.",
+							Description: "createService makes a copy of the application's Service that leads to the pods of the primary only, in the targets of the stage. It selects them by the variant label, which they then have. It becomes part of the revision, so it comes and goes with it, however the revision is released.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"addVariantLabelToSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "addVariantLabelToSelector makes the variant's label a part of the selectors of workloads, as that of K8S_SYNC does.",
+							Description: "addVariantLabelToSelector adds the variant label to the selectors of workloads, as that of K8S_SYNC does.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"prune": {
 						SchemaProps: spec.SchemaProps{
-							Description: "prune deletes what the revision does not have, whatever spec.prune says.",
+							Description: "prune deletes objects that the revision does not have, whatever spec.prune of the application says.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2358,7 +2358,7 @@ func schema_manifold_apis_delivery_v1alpha1_Release(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Release is one deployment of one revision of an Application.",
+				Description: "Release brings one revision of an Application to its clusters. Its status shows how far it has got, stage by stage and cluster by cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2384,14 +2384,14 @@ func schema_manifold_apis_delivery_v1alpha1_Release(ref common.ReferenceCallback
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec says what is released. It cannot be changed.",
+							Description: "spec says which revision is released to which targets. It cannot be changed.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ReleaseSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status tells how far the release is.",
+							Description: "status shows how far the release has got.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ReleaseStatus{}.OpenAPIModelName()),
 						},
@@ -2408,7 +2408,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseApproval(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseApproval agrees that a stage of a release goes on. It is posted to the subresource approve.",
+				Description: "ReleaseApproval approves a stage of a release. POST it to the subresource approve.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2434,7 +2434,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseApproval(ref common.Reference
 					},
 					"stage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "stage is the id of the stage. Unset, it is the one that waits.",
+							Description: "stage is the id of the stage. Defaults to the one that is waiting.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2458,7 +2458,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseCancellation(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseCancellation ends a release: clusters that have begun come to an end, others do not begin. It is posted to the subresource cancel.",
+				Description: "ReleaseCancellation cancels a release. Clusters that have begun finish, and others do not begin. POST it to the subresource cancel.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2484,7 +2484,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseCancellation(ref common.Refer
 					},
 					"rollback": {
 						SchemaProps: spec.SchemaProps{
-							Description: "rollback takes back what the release has done.",
+							Description: "rollback also rolls back what the release has done.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -2849,7 +2849,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "reason says why it is that.",
+							Description: "reason says why this strategy was chosen.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2861,7 +2861,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "stages are those of the release, each with its id.",
+							Description: "stages are the stages of the release, each with its id.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2882,7 +2882,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the clusters that the release is about, as they were when it began.",
+							Description: "targets are the targets of the release, with the clusters that they had when it began.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2895,21 +2895,21 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 					},
 					"rollback": {
 						SchemaProps: spec.SchemaProps{
-							Description: "rollback says when a release that fails is taken back.",
+							Description: "rollback says when the release is rolled back if it fails.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.Rollback{}.OpenAPIModelName()),
 						},
 					},
 					"prune": {
 						SchemaProps: spec.SchemaProps{
-							Description: "prune deletes what the revision does not have.",
+							Description: "prune deletes objects that the revision does not have.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"progressDeadlineSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "progressDeadlineSeconds is how long a cluster may make no progress.",
+							Description: "progressDeadlineSeconds is how many seconds a cluster may make no progress.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -2917,7 +2917,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 					},
 					"minReadySeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minReadySeconds is for how long a cluster must report the revision as ready.",
+							Description: "minReadySeconds is how many seconds the revision must be ready in a cluster.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2935,7 +2935,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRequest(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseRequest is what somebody has asked of a release.",
+				Description: "ReleaseRequest is an approval, cancellation or the like that a user has made.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -2949,14 +2949,14 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRequest(ref common.ReferenceC
 					},
 					"stage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "stage is the id of the stage that it is about.",
+							Description: "stage is the id of the stage that the request is for.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"attempt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "attempt is the attempt of the stage that it is about.",
+							Description: "attempt is the attempt of the stage that the request is for.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -2968,7 +2968,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRequest(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the names of the targets that it is about. Empty stands for all.",
+							Description: "targets are the names of the targets that the request is for. If empty, it is for all.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2982,14 +2982,14 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRequest(ref common.ReferenceC
 					},
 					"rollback": {
 						SchemaProps: spec.SchemaProps{
-							Description: "rollback is set on Cancel if what the release has done is to be taken back.",
+							Description: "rollback is set for a Cancel that also rolls back.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "user is the name of who asked.",
+							Description: "user is the name of the user who made the request.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3002,7 +3002,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRequest(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "groups are those of who asked.",
+							Description: "groups are the groups of that user.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3016,14 +3016,14 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRequest(ref common.ReferenceC
 					},
 					"comment": {
 						SchemaProps: spec.SchemaProps{
-							Description: "comment is what they said.",
+							Description: "comment is what the user has written about it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"time": {
 						SchemaProps: spec.SchemaProps{
-							Description: "time is when they asked.",
+							Description: "time is when the request was made.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
@@ -3040,7 +3040,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRetry(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseRetry begins a failed stage of a release once more. It is posted to the subresource retry.",
+				Description: "ReleaseRetry retries a failed stage of a release. POST it to the subresource retry.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3066,7 +3066,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRetry(ref common.ReferenceCal
 					},
 					"stage": {
 						SchemaProps: spec.SchemaProps{
-							Description: "stage is the id of the stage. Unset, it is the one that has failed.",
+							Description: "stage is the id of the stage. Defaults to the one that has failed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3078,7 +3078,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRetry(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the names of the targets. Empty stands for all that have failed.",
+							Description: "targets are the names of the targets to retry. If empty, these are all that have failed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3109,7 +3109,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseRollback(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseRollback takes a release back, whether it runs or has ended: the variants are put back that were there before it, in all targets at once. It is posted to the subresource rollback.",
+				Description: "ReleaseRollback rolls back a release that is in progress or has ended: what ran before it runs again, in all targets at once. POST it to the subresource rollback.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3152,7 +3152,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseSkip(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseSkip leaves out a stage of a release that waits or has not begun. It is posted to the subresource skip.",
+				Description: "ReleaseSkip skips a stage of a release that is waiting or has not begun. POST it to the subresource skip.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3191,7 +3191,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseSkip(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the names of the targets that are left out. Empty leaves out the whole stage.",
+							Description: "targets are the names of the targets to skip. If empty, the whole stage is skipped.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3244,7 +3244,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseSpec(ref common.ReferenceCall
 					},
 					"strategy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "strategy is QuickSync or Pipeline. Unset, the planner of the application decides.\n\nPossible enum values:\n - `\"Pipeline\"` goes through the stages of the pipeline.\n - `\"QuickSync\"` goes to all targets at once.",
+							Description: "strategy is QuickSync, which goes to all targets at once, or Pipeline, which goes through the stages of the application's pipeline. If unset, the planner of the application decides.\n\nPossible enum values:\n - `\"Pipeline\"` goes through the stages of the pipeline.\n - `\"QuickSync\"` goes to all targets at once.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Pipeline", "QuickSync"},
@@ -3257,7 +3257,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the names of those of the application's targets that the revision is released to. Empty stands for all.",
+							Description: "targets are the names of the application's targets that the revision is released to. If empty, it is released to all.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3271,14 +3271,14 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseSpec(ref common.ReferenceCall
 					},
 					"rollbackOf": {
 						SchemaProps: spec.SchemaProps{
-							Description: "rollbackOf is the name of the release that this one takes back.",
+							Description: "rollbackOf is the name of the release that this one rolls back.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"triggeredBy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "triggeredBy says why there is the release, and who made it.",
+							Description: "triggeredBy says why the release was made, and by whom.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ReleaseTrigger{}.OpenAPIModelName()),
 						},
@@ -3296,7 +3296,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseStatus tells how far a release is.",
+				Description: "ReleaseStatus shows how far a release has got.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
@@ -3316,33 +3316,33 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message says what the release waits for, or how it ended.",
+							Description: "message says what the release is waiting for, or how it ended.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"sequence": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sequence counts the releases of the application that have begun, from 1. The one with the highest says what the application is to run.",
+							Description: "sequence is the position of the release among those of the application that have begun, counted from 1. What the release with the highest sequence says is what should run.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"startTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "startTime is when it began.",
+							Description: "startTime is when the release began.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
 					"endTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "endTime is when it ended.",
+							Description: "endTime is when the release ended.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
 					"plan": {
 						SchemaProps: spec.SchemaProps{
-							Description: "plan is what was decided when the release began. It does not follow the application.",
+							Description: "plan is what was decided when the release began. Later changes of the Application do not change it.",
 							Ref:         ref(v1alpha1.ReleasePlan{}.OpenAPIModelName()),
 						},
 					},
@@ -3356,7 +3356,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "before are the variants that were there when the release began. A rollback puts them back.",
+							Description: "before are the variants that ran when the release began. A rollback restores them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3369,7 +3369,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 					},
 					"beforeRevision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "beforeRevision is the name of the revision that had last been released with success then. It is empty for the first release.",
+							Description: "beforeRevision is the name of the last revision that had been released successfully by then. It is empty for the first release.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3384,7 +3384,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "variants are what the application is to run now.",
+							Description: "variants are what should run now.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3397,7 +3397,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 					},
 					"edits": {
 						SchemaProps: spec.SchemaProps{
-							Description: "edits count, by cluster, how often the release has changed what the cluster is to run. What a cluster reports proves something only about the edit that it names.",
+							Description: "edits count for each cluster how often the release has changed what should run there. Manifold uses them to recognise outdated reports of clusters.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -3412,7 +3412,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 					},
 					"endsAs": {
 						SchemaProps: spec.SchemaProps{
-							Description: "endsAs is the phase that the release ends in once it has been taken back.\n\nPossible enum values:\n - `\"Cancelled\"` is a release that somebody has cancelled.\n - `\"Failed\"` is a release that has failed, and has not been taken back, or could not be.\n - `\"Pending\"` is a release that has not begun: an earlier one still runs, or the application is suspended.\n - `\"RolledBack\"` is a release that has been taken back.\n - `\"RollingBack\"` is a release that is being taken back.\n - `\"Running\"` is a release on its way.\n - `\"Succeeded\"` is a release that has reached its targets.\n - `\"Superseded\"` is a release that a newer revision has taken the place of.",
+							Description: "endsAs is the phase that the release will have after its rollback.\n\nPossible enum values:\n - `\"Cancelled\"` is a release that somebody has cancelled.\n - `\"Failed\"` is a release that has failed, and has not been taken back, or could not be.\n - `\"Pending\"` is a release that has not begun: an earlier one still runs, or the application is suspended.\n - `\"RolledBack\"` is a release that has been taken back.\n - `\"RollingBack\"` is a release that is being taken back.\n - `\"Running\"` is a release on its way.\n - `\"Succeeded\"` is a release that has reached its targets.\n - `\"Superseded\"` is a release that a newer revision has taken the place of.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Cancelled", "Failed", "Pending", "RolledBack", "RollingBack", "Running", "Succeeded", "Superseded"},
@@ -3428,7 +3428,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "stages tell how far each is, in their order. A rollback is a stage of its own, behind the others.",
+							Description: "stages show how far each stage has got, in order. A rollback is an additional stage at the end.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3446,7 +3446,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "requests are what people have asked for by the subresources of the release. The server alone writes them.",
+							Description: "requests are the approvals, cancellations and the like that users have made by the subresources of the release. Only the server writes them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3469,7 +3469,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions tell how the release is.",
+							Description: "conditions show the state of the release.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3492,7 +3492,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseTrigger(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReleaseTrigger says why there is a release.",
+				Description: "ReleaseTrigger says why a release was made.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"cause": {
@@ -3505,14 +3505,14 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseTrigger(ref common.ReferenceC
 					},
 					"user": {
 						SchemaProps: spec.SchemaProps{
-							Description: "user is the name of who made the release. The server writes it.",
+							Description: "user is the name of the user who made the release. The server sets it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message is for people to read.",
+							Description: "message explains the reason to people.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3559,7 +3559,7 @@ func schema_manifold_apis_delivery_v1alpha1_ResolvedTarget(ref common.ReferenceC
 					},
 					"weight": {
 						SchemaProps: spec.SchemaProps{
-							Description: "weight is the part, in percent, of each workload's replicas that go to the target.",
+							Description: "weight is the percentage of the replicas of each workload that the target gets.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -3951,12 +3951,12 @@ func schema_manifold_apis_delivery_v1alpha1_Rollback(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Rollback says when a release that fails is taken back. A rollback goes to all targets at once and has succeeded if it has in one.",
+				Description: "Rollback says when a failed release is rolled back. A rollback goes to all targets at once, and succeeds if it succeeds in at least one.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"when": {
 						SchemaProps: spec.SchemaProps{
-							Description: "when is Any, All or Never. Defaults to Any.\n\nPossible enum values:\n - `\"All\"` takes it back only when all clusters of the stage have failed.\n - `\"Any\"` takes it back when a stage fails, which is when more clusters have failed than the stage bears.\n - `\"Never\"` leaves it to somebody.",
+							Description: "when is Any, which rolls back as soon as a stage fails; All, which does so only if all clusters of the stage have failed; or Never. Defaults to Any.\n\nPossible enum values:\n - `\"All\"` takes it back only when all clusters of the stage have failed.\n - `\"Any\"` takes it back when a stage fails, which is when more clusters have failed than the stage bears.\n - `\"Never\"` leaves it to somebody.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"All", "Any", "Never"},
@@ -4105,7 +4105,7 @@ func schema_manifold_apis_delivery_v1alpha1_SkipOn(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SkipOn are changes for which a stage is skipped: one that matches any field does.",
+				Description: "SkipOn says for which changes a stage is skipped: those that match any of the fields.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"commitMessagePrefixes": {
@@ -4115,7 +4115,7 @@ func schema_manifold_apis_delivery_v1alpha1_SkipOn(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "commitMessagePrefixes are what the message of the commit may begin with.",
+							Description: "commitMessagePrefixes match changes whose commit message begins with one of them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4134,7 +4134,7 @@ func schema_manifold_apis_delivery_v1alpha1_SkipOn(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "paths are patterns of files, such as docs/**, from the root of the repository. A revision that differs from the one that ran before by no other files matches.",
+							Description: "paths are patterns of files, such as docs/**, relative to the root of the repository. They match a revision if no other files have changed since the revision that ran before.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4161,19 +4161,19 @@ func schema_manifold_apis_delivery_v1alpha1_Source(ref common.ReferenceCallback)
 				Properties: map[string]spec.Schema{
 					"git": {
 						SchemaProps: spec.SchemaProps{
-							Description: "git takes them from a git repository.",
+							Description: "git reads the manifests from a git repository.",
 							Ref:         ref(v1alpha1.GitSource{}.OpenAPIModelName()),
 						},
 					},
 					"selector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "selector takes objects of the application's namespace, which users apply themselves. A change of one of them is held back in every cluster until it is released there.",
+							Description: "selector selects objects in the namespace of the application that you apply yourself. When you change one of them, every cluster keeps the old version until the change is released there.",
 							Ref:         ref(v1alpha1.ObjectSelector{}.OpenAPIModelName()),
 						},
 					},
 					"inline": {
 						SchemaProps: spec.SchemaProps{
-							Description: "inline holds them itself.",
+							Description: "inline has the manifests in the Application itself.",
 							Ref:         ref(v1alpha1.InlineSource{}.OpenAPIModelName()),
 						},
 					},
@@ -4189,7 +4189,7 @@ func schema_manifold_apis_delivery_v1alpha1_SourceStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SourceStatus is what a source was when it was last read.",
+				Description: "SourceStatus is the state of a source when it was last read.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"origin": {
@@ -4200,14 +4200,14 @@ func schema_manifold_apis_delivery_v1alpha1_SourceStatus(ref common.ReferenceCal
 					},
 					"hash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "hash is that of the manifests, or of the tree that they were in.",
+							Description: "hash is the hash of the manifests, or of the git tree that contains them.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"time": {
 						SchemaProps: spec.SchemaProps{
-							Description: "time is when the source changed last.",
+							Description: "time is when the source last changed.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
@@ -4236,21 +4236,21 @@ func schema_manifold_apis_delivery_v1alpha1_Stage(ref common.ReferenceCallback) 
 					},
 					"id": {
 						SchemaProps: spec.SchemaProps{
-							Description: "id names the stage in releases and commands. It must be unique in the pipeline. Unset, it is \"stage-\" and the stage's position, from 0.",
+							Description: "id is how releases and commands refer to the stage. It must be unique within the pipeline. Defaults to \"stage-\" and the position of the stage, counted from 0.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"desc": {
 						SchemaProps: spec.SchemaProps{
-							Description: "desc is for people to read.",
+							Description: "desc is a description for people to read.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"with": {
 						SchemaProps: spec.SchemaProps{
-							Description: "with are the stage's own options.",
+							Description: "with has the options of the stage. Which there are depends on its name.",
 							Ref:         ref("io.k8s.apimachinery.pkg.runtime.RawExtension"),
 						},
 					},
@@ -4261,7 +4261,7 @@ func schema_manifold_apis_delivery_v1alpha1_Stage(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the names of those of the application's targets that the stage is about. Empty stands for all. Stages that change nothing in clusters have none.",
+							Description: "targets are the names of the targets that the stage changes. If empty, it changes all. Not allowed for stages that change nothing in clusters, such as WAIT.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4280,7 +4280,7 @@ func schema_manifold_apis_delivery_v1alpha1_Stage(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "waves divide the clusters of the stage: a wave begins when the one before it is done. Empty stands for all at once.",
+							Description: "waves split the clusters of the stage into groups. A wave begins when the one before it is done. If empty, all clusters change at once.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4293,19 +4293,19 @@ func schema_manifold_apis_delivery_v1alpha1_Stage(ref common.ReferenceCallback) 
 					},
 					"timeout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "timeout is how long the stage may take. Unset, WAIT_APPROVAL may take 6h, and others are bounded by the progress of their clusters.",
+							Description: "timeout is how long the stage may take. Defaults to 6h for WAIT_APPROVAL. Other stages without a timeout may take as long as their clusters make progress.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
 						},
 					},
 					"skipOn": {
 						SchemaProps: spec.SchemaProps{
-							Description: "skipOn are changes for which the stage is skipped.",
+							Description: "skipOn says for which changes the stage is skipped.",
 							Ref:         ref(v1alpha1.SkipOn{}.OpenAPIModelName()),
 						},
 					},
 					"failure": {
 						SchemaProps: spec.SchemaProps{
-							Description: "failure says how many clusters may fail. Unset, none may, and one that cannot be reached is waited for.",
+							Description: "failure says how many clusters may fail before the stage fails. If unset, none may, and the stage waits for clusters that cannot be reached.",
 							Ref:         ref(v1alpha1.FailurePolicy{}.OpenAPIModelName()),
 						},
 					},
@@ -4322,7 +4322,7 @@ func schema_manifold_apis_delivery_v1alpha1_StageStatus(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StageStatus tells how far a stage is.",
+				Description: "StageStatus shows how far a stage has got.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"id": {
@@ -4351,7 +4351,7 @@ func schema_manifold_apis_delivery_v1alpha1_StageStatus(ref common.ReferenceCall
 					},
 					"attempt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "attempt counts how often the stage has begun. Somebody who retries it makes it one more.",
+							Description: "attempt counts how often the stage has been started. Each retry adds one.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4370,14 +4370,14 @@ func schema_manifold_apis_delivery_v1alpha1_StageStatus(ref common.ReferenceCall
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message says what the stage waits for, or how it ended.",
+							Description: "message says what the stage is waiting for, or how it ended.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "metadata is what the stage has noted for itself.",
+							Description: "metadata is internal data of the stage.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -4397,7 +4397,7 @@ func schema_manifold_apis_delivery_v1alpha1_StageStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "approvers are the users whose approval of this attempt counts.",
+							Description: "approvers are the users who have approved this attempt.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4419,7 +4419,7 @@ func schema_manifold_apis_delivery_v1alpha1_StageStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "metrics tell what an analysis has found so far.",
+							Description: "metrics show what an analysis has measured so far.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4441,7 +4441,7 @@ func schema_manifold_apis_delivery_v1alpha1_StageStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets tell how far each cluster of the stage is.",
+							Description: "targets show how far each cluster of the stage has got.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4465,7 +4465,7 @@ func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StageTargetStatus tells how far a cluster is in a stage.",
+				Description: "StageTargetStatus shows how far a cluster has got in a stage.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -4486,14 +4486,14 @@ func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.Referen
 					},
 					"wave": {
 						SchemaProps: spec.SchemaProps{
-							Description: "wave is the position of its wave, from 0.",
+							Description: "wave is the position of its wave, counted from 0.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"retired": {
 						SchemaProps: spec.SchemaProps{
-							Description: "retired is set where the cluster is no target any more, and the application leaves it.",
+							Description: "retired is set if the cluster no longer belongs to a target, so that the application is removed from it.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4508,7 +4508,7 @@ func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.Referen
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message says what the cluster waits for, or how it ended.",
+							Description: "message says what the cluster is waiting for, or how it ended.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4522,21 +4522,21 @@ func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.Referen
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replicas are the pods that are wanted of it.",
+							Description: "replicas is the number of pods that should run there.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"ready": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ready are those of them that are ready.",
+							Description: "ready is the number of these pods that are ready.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
-							Description: "workloads are the replicas that are wanted, by the workload's KIND/NAME among the manifests.",
+							Description: "workloads are the replicas that should run there, by workload, as KIND/NAME.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -4551,7 +4551,7 @@ func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.Referen
 					},
 					"shares": {
 						SchemaProps: spec.SchemaProps{
-							Description: "shares are the percentages of the requests that arrive here, by variant.",
+							Description: "shares are the percentages of the requests in this cluster that each variant gets.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -4566,20 +4566,20 @@ func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.Referen
 					},
 					"drainedSince": {
 						SchemaProps: spec.SchemaProps{
-							Description: "drainedSince is since when the variant that the stage takes away gets no more requests here.",
+							Description: "drainedSince is when the variant that the stage removes got its last requests here.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
 					"progress": {
 						SchemaProps: spec.SchemaProps{
-							Description: "progress grows whenever the cluster gets further.",
+							Description: "progress is a number that grows whenever the cluster makes progress.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"startTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "startTime is when the cluster was told.",
+							Description: "startTime is when the change was sent to the cluster.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
@@ -4591,13 +4591,13 @@ func schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref common.Referen
 					},
 					"readySince": {
 						SchemaProps: spec.SchemaProps{
-							Description: "readySince is since when it reports that all is ready.",
+							Description: "readySince is since when everything has been ready.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
 					"endTime": {
 						SchemaProps: spec.SchemaProps{
-							Description: "endTime is when it was done.",
+							Description: "endTime is when the cluster was done.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
@@ -4614,19 +4614,19 @@ func schema_manifold_apis_delivery_v1alpha1_SyncOptions(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SyncOptions are those of K8S_SYNC.",
+				Description: "SyncOptions are the options of K8S_SYNC.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"addVariantLabelToSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "addVariantLabelToSelector makes the variant's label a part of the selectors of the workloads that variants have copies of, and of the labels of their pods. It is a part of revisions, so it counts in all targets and whatever way a revision is released. The selector of a workload that is there cannot be changed: a release that would is refused before anything of it is applied.",
+							Description: "addVariantLabelToSelector adds the variant label to the selectors of the workloads that variants have copies of, and to the labels of their pods. It becomes part of the revision, so it applies to all targets, however the revision is released. Selectors of existing workloads cannot be changed: a release that would change one fails before anything is applied.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"prune": {
 						SchemaProps: spec.SchemaProps{
-							Description: "prune deletes what the revision does not have, whatever spec.prune says.",
+							Description: "prune deletes objects that the revision does not have, whatever spec.prune of the application says.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -4641,12 +4641,12 @@ func schema_manifold_apis_delivery_v1alpha1_Target(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Target is a place that an application goes to: a cluster, or all that a selector selects. They get the same manifests.",
+				Description: "Target is a cluster that an application goes to, or a group of clusters that get the same manifests.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name names the target in stages, releases and messages. It must be unique in the application.",
+							Description: "name is how stages, releases and messages refer to the target. It must be unique within the application.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4661,13 +4661,13 @@ func schema_manifold_apis_delivery_v1alpha1_Target(ref common.ReferenceCallback)
 					},
 					"clusterSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "clusterSelector selects clusters by the labels of the Cluster objects. Who is selected is settled when a release begins.",
+							Description: "clusterSelector selects clusters by the labels of their Cluster objects. The selection is made when a release begins.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
 						},
 					},
 					"follow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "follow says when the target follows its clusters: one that comes to match gets what the target runs, and one that no longer does is left, with the next release of the application, or at once, by a release that is about this alone. Defaults to NextRelease.\n\nPossible enum values:\n - `\"Immediately\"` has them join and leave at once, unless the application is suspended, or a release is on its way or has failed.\n - `\"NextRelease\"` has clusters join and leave a target with the next release.",
+							Description: "follow says what happens when a cluster begins to match the clusterSelector, or no longer does. NextRelease installs the application there, or removes it, with the next release. Immediately does so at once, by a release for this cluster alone. Defaults to NextRelease.\n\nPossible enum values:\n - `\"Immediately\"` has them join and leave at once, unless the application is suspended, or a release is on its way or has failed.\n - `\"NextRelease\"` has clusters join and leave a target with the next release.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Immediately", "NextRelease"},
@@ -4675,7 +4675,7 @@ func schema_manifold_apis_delivery_v1alpha1_Target(ref common.ReferenceCallback)
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the folder of the target's own manifests, from spec.source.git.path. Unset, it is that folder itself.",
+							Description: "path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to that folder.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4700,7 +4700,7 @@ func schema_manifold_apis_delivery_v1alpha1_Target(ref common.ReferenceCallback)
 					},
 					"weight": {
 						SchemaProps: spec.SchemaProps{
-							Description: "weight is the part, in percent, of each workload's replicas that go to the target. Targets without a weight share what the others leave evenly. When no target has one, each gets the whole number.",
+							Description: "weight is the percentage of the replicas of each workload that this target gets. Targets without a weight share the rest evenly. If no target has a weight, each cluster gets the full number of replicas.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4718,12 +4718,12 @@ func schema_manifold_apis_delivery_v1alpha1_TargetClusterStatus(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TargetClusterStatus tells what runs in a cluster of a target.",
+				Description: "TargetClusterStatus shows what runs in a cluster of a target.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is that of the cluster.",
+							Description: "name is the name of the cluster.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4731,28 +4731,28 @@ func schema_manifold_apis_delivery_v1alpha1_TargetClusterStatus(ref common.Refer
 					},
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revision is the name of the revision that the cluster is to run.",
+							Description: "revision is the name of the revision that should run in the cluster.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"liveRevision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "liveRevision is the name of the revision that it runs.",
+							Description: "liveRevision is the name of the revision that runs there.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replicas are the pods of the application itself that the cluster is to run.",
+							Description: "replicas is the number of pods that should run in the cluster, without those of canary and baseline.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"ready": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ready are those of them that are ready.",
+							Description: "ready is the number of these pods that are ready.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4775,7 +4775,7 @@ func schema_manifold_apis_delivery_v1alpha1_TargetClusterStatus(ref common.Refer
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message says why it is so: of drift, the object and the field, what was wanted and what was found.",
+							Description: "message explains sync and health. For drift it names the object and the field, what was released and what was found.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4791,12 +4791,12 @@ func schema_manifold_apis_delivery_v1alpha1_TargetStatus(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TargetStatus tells what runs in a target.",
+				Description: "TargetStatus shows what runs in a target.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is that of the target.",
+							Description: "name is the name of the target.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4804,21 +4804,21 @@ func schema_manifold_apis_delivery_v1alpha1_TargetStatus(ref common.ReferenceCal
 					},
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revision is the name of the revision that the target is to run, while all of its clusters are to run the same.",
+							Description: "revision is the name of the revision that should run in the target. It is empty while its clusters should run different ones.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"liveRevision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "liveRevision is the name of the revision that runs in all of its clusters.",
+							Description: "liveRevision is the name of the revision that runs in all clusters of the target.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"sync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sync is OutOfSync if any cluster is, else Unknown if any is, else Synced.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
+							Description: "sync is OutOfSync if any cluster is, otherwise Unknown if any cluster is, otherwise Synced.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"OutOfSync", "Synced", "Unknown"},
@@ -4826,7 +4826,7 @@ func schema_manifold_apis_delivery_v1alpha1_TargetStatus(ref common.ReferenceCal
 					},
 					"health": {
 						SchemaProps: spec.SchemaProps{
-							Description: "health is the worst among the clusters that are known, and Unknown if none is.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
+							Description: "health is the worst health of all clusters whose health is known, and Unknown if there are none.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Degraded", "Healthy", "Missing", "Progressing", "Unknown"},
@@ -4834,7 +4834,7 @@ func schema_manifold_apis_delivery_v1alpha1_TargetStatus(ref common.ReferenceCal
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message says why it is so.",
+							Description: "message explains sync and health.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4849,7 +4849,7 @@ func schema_manifold_apis_delivery_v1alpha1_TargetStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "clusters tell what runs in each of the target's clusters.",
+							Description: "clusters show what runs in each cluster of the target.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4873,12 +4873,12 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Traffic says how requests are shared out over variants.",
+				Description: "Traffic says how requests are split between the variants: primary, canary and baseline.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"method": {
 						SchemaProps: spec.SchemaProps{
-							Description: "method is HTTPRoute, VirtualService, Ingress, Service or Replicas. HTTPRoute and VirtualService set weights of a route. Ingress has the paths of the application lead to one variant, which gets everything, and gives each copy a path of its own below, such as /canary; with nginxCanary it sets weights as well. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.\n\nPossible enum values:\n - `\"HTTPRoute\"` sets weights of an HTTPRoute of Gateway API.\n - `\"Ingress\"` gives each variant a path of an Ingress, or a weight by annotations of nginx.\n - `\"Replicas\"` has variants behind one Service, and shares out by the number of their pods. The primary keeps those that it has.\n - `\"Service\"` switches the selector of the Service: one variant gets everything.\n - `\"VirtualService\"` sets weights of a VirtualService of Istio.",
+							Description: "method is how requests are split. HTTPRoute and VirtualService set the weights of a route. Ingress sends all requests to one variant, and gives canary and baseline paths of their own, such as /canary; with nginxCanary it sets a weight instead. Service changes the selector of the Service, so that one variant gets all requests. Replicas puts the pods of all variants behind one Service, and gives canary and baseline as many pods as their percentage needs; the primary then gets all requests, none, or at least 20 percent.\n\nPossible enum values:\n - `\"HTTPRoute\"` sets weights of an HTTPRoute of Gateway API.\n - `\"Ingress\"` gives each variant a path of an Ingress, or a weight by annotations of nginx.\n - `\"Replicas\"` has variants behind one Service, and shares out by the number of their pods. The primary keeps those that it has.\n - `\"Service\"` switches the selector of the Service: one variant gets everything.\n - `\"VirtualService\"` sets weights of a VirtualService of Istio.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4887,21 +4887,21 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 					},
 					"host": {
 						SchemaProps: spec.SchemaProps{
-							Description: "host is what the application is called from outside. Where name is not set, a route of the method's kind is made for it, which has the name of the application, belongs to it, and leads to the Service in front. A VirtualService is made as the ServiceAccount that spec.serviceAccountName names. An object of that name which somebody else has made is left as it is, and releases are refused.",
+							Description: "host is the host name by which users call the application. If name is not set, Manifold makes an HTTPRoute, VirtualService or Ingress for this host. It has the name of the application, is deleted with it, and leads to the Service of the application. A VirtualService is made by the ServiceAccount in spec.serviceAccountName. If there is an object of that name already that does not belong to the application, it stays as it is, and releases fail.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests. It stays as it is: clusters hold it with other weights or paths, and what leads elsewhere is kept. No route is made then.",
+							Description: "name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. The object itself is not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"port": {
 						SchemaProps: spec.SchemaProps{
-							Description: "port is that of the Service in front to which a route that is made leads. It may be left out where the Service has one alone.",
+							Description: "port is the port of the Service that the route which Manifold makes leads to. It may be unset if the Service has only one.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4913,7 +4913,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "gateways are what an HTTPRoute that is made belongs to, without which none is made, or the gateways of a VirtualService that is made; none of these stands for the mesh.",
+							Description: "gateways are the Gateways of the HTTPRoute or VirtualService that Manifold makes. They are required for an HTTPRoute. A VirtualService without gateways is for requests within the mesh.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4931,7 +4931,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "routes are the names of the rules in the HTTPRoute or VirtualService that name names whose weights are changed. Empty stands for all that send requests to the Service.",
+							Description: "routes are the names of the rules, in the HTTPRoute or VirtualService that name refers to, whose weights are set. If empty, these are all rules that lead to the Service of the application.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4945,28 +4945,28 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 					},
 					"subsets": {
 						SchemaProps: spec.SchemaProps{
-							Description: "subsets tells variants apart by subsets of a DestinationRule, which you write. Unset, each variant has a Service. It is for VirtualService.",
+							Description: "subsets uses the subsets of a DestinationRule, which you write, to tell variants apart. If unset, each variant has a Service of its own. Only for VirtualService.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"className": {
 						SchemaProps: spec.SchemaProps{
-							Description: "className is the class of an Ingress that is made.",
+							Description: "className is the IngressClass of the Ingress that Manifold makes.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"nginxCanary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nginxCanary shares out by annotations that the controller of nginx reads: a second Ingress, whose name ends in that of the canary, gets the canary's share of the requests for the same hosts and paths. A baseline gets none. Unset, each copy has a path of its own, and no percentages are possible. It is for Ingress.",
+							Description: "nginxCanary uses the canary annotations of ingress-nginx: a second Ingress, whose name ends in -canary, gets the percentage of the canary for the same hosts and paths. A baseline gets no requests. If unset, canary and baseline have paths of their own, and percentages are not possible. Only for Ingress.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"drainSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "drainSeconds is how long a variant that gets no more requests stays before it is removed. Defaults to 30.",
+							Description: "drainSeconds is how many seconds a variant that gets no more requests stays before it is removed. Defaults to 30.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4984,33 +4984,33 @@ func schema_manifold_apis_delivery_v1alpha1_TrafficRoutingOptions(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TrafficRoutingOptions are those of K8S_TRAFFIC_ROUTING. Either all is set or percentages that make 100 together; what is left belongs to the primary if it has none of its own.",
+				Description: "TrafficRoutingOptions are the options of K8S_TRAFFIC_ROUTING. Set either all, or percentages that add up to 100. If primary is not set, it gets what the others leave.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"all": {
 						SchemaProps: spec.SchemaProps{
-							Description: "all is the name of the variant that gets everything: primary, canary or baseline.",
+							Description: "all is the name of the variant that gets all requests: primary, canary or baseline.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"primary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "primary is the primary's part in percent.",
+							Description: "primary is the percentage of the requests that the primary gets.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"canary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "canary is the canary's part in percent.",
+							Description: "canary is the percentage of the requests that the canary gets.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"baseline": {
 						SchemaProps: spec.SchemaProps{
-							Description: "baseline is the baseline's part in percent.",
+							Description: "baseline is the percentage of the requests that the baseline gets.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -5030,7 +5030,7 @@ func schema_manifold_apis_delivery_v1alpha1_Trigger(ref common.ReferenceCallback
 				Properties: map[string]spec.Schema{
 					"mode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "mode is Automatic or Manual. Defaults to Automatic.\n\nPossible enum values:\n - `\"Automatic\"` releases a new revision as soon as there is one.\n - `\"Manual\"` leaves it to somebody.",
+							Description: "mode is Automatic, which releases new revisions by itself, or Manual, which leaves that to \"manifold app sync\". Defaults to Automatic.\n\nPossible enum values:\n - `\"Automatic\"` releases a new revision as soon as there is one.\n - `\"Manual\"` leaves it to somebody.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Automatic", "Manual"},
@@ -5038,7 +5038,7 @@ func schema_manifold_apis_delivery_v1alpha1_Trigger(ref common.ReferenceCallback
 					},
 					"concurrency": {
 						SchemaProps: spec.SchemaProps{
-							Description: "concurrency is Queue or Supersede. Defaults to Queue.\n\nPossible enum values:\n - `\"Queue\"` lets the earlier release end first. Of several revisions that wait, only the newest is then released.\n - `\"Supersede\"` cancels the earlier release and goes on from what it has reached.",
+							Description: "concurrency says what happens to a new revision while an older one is being released. Queue waits for the release to end. Supersede cancels it and goes on from there. Defaults to Queue.\n\nPossible enum values:\n - `\"Queue\"` lets the earlier release end first. Of several revisions that wait, only the newest is then released.\n - `\"Supersede\"` cancels the earlier release and goes on from what it has reached.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Queue", "Supersede"},
@@ -5051,7 +5051,7 @@ func schema_manifold_apis_delivery_v1alpha1_Trigger(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "paths are patterns of files, such as web/**, from the root of the repository. A revision by whose commit none of them changes is not released by itself. Files of the source's own path always count, and so does a change that nobody can tell the files of.",
+							Description: "paths are patterns of files, such as web/**, relative to the root of the repository. A revision is not released automatically if its commits change none of them. Files below spec.source.git.path always count. If it is not known which files have changed, the revision is released.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5070,7 +5070,7 @@ func schema_manifold_apis_delivery_v1alpha1_Trigger(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "ignores are patterns of files that do not count, even if paths names them.",
+							Description: "ignores are patterns of files that do not count, even if they match paths.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5092,7 +5092,7 @@ func schema_manifold_apis_delivery_v1alpha1_Variant(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Variant is what is to run under a name: the application itself, or a copy of it. A variant holds all that its objects are made of, so that putting back a recorded list of variants puts back what ran.",
+				Description: "Variant is the application itself (primary), or a copy of it with names of its own (canary, baseline).",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -5105,48 +5105,48 @@ func schema_manifold_apis_delivery_v1alpha1_Variant(ref common.ReferenceCallback
 					},
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revision is the name of the revision that the variant is made of, in clusters that name none of their own.",
+							Description: "revision is the name of the revision of the variant, in all clusters that do not name another one.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"hash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "hash is that of the revision: an application that was deleted and made anew may have the same names of revisions again.",
+							Description: "hash is the hash of the revision. It tells the revision from one of an earlier application that had the same name.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"replicas": {
 						SchemaProps: spec.SchemaProps{
-							Description: "replicas is how many replicas a copy has of each workload over all clusters together: a number, or a part of those of the application, such as \"10%\". The application itself has what its manifests say.",
+							Description: "replicas is how many replicas of each workload a copy has in all clusters together: a number, or a percentage of the replicas of the application, such as \"10%\". It is unset for the primary, which has what its manifests say.",
 							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
 						},
 					},
 					"perCluster": {
 						SchemaProps: spec.SchemaProps{
-							Description: "perCluster counts replicas in each cluster by itself.",
+							Description: "perCluster means that replicas is the number in each cluster.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"suffix": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suffix is what the names of a copy's objects end in, after a hyphen.",
+							Description: "suffix is appended to the names of the objects of a copy, after a hyphen.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"createService": {
 						SchemaProps: spec.SchemaProps{
-							Description: "createService tells that the variant has a Service of its own.",
+							Description: "createService means that the variant has a Service of its own.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"labelSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "labelSelector tells that the variant's label is a part of the selectors of the application's own workloads.",
+							Description: "labelSelector means that the variant label is part of the selectors of the primary's workloads.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5171,7 +5171,7 @@ func schema_manifold_apis_delivery_v1alpha1_Variant(ref common.ReferenceCallback
 					},
 					"traffic": {
 						SchemaProps: spec.SchemaProps{
-							Description: "traffic is the variant's part of the requests to all clusters together, in percent. Unset, requests are not shared out. Where they are by numbers of pods, it is what the ready pods come to.",
+							Description: "traffic is the percentage of the requests in all clusters together that the variant gets. It is unset if requests are not split. With the method Replicas it is computed from the numbers of ready pods.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -5187,7 +5187,7 @@ func schema_manifold_apis_delivery_v1alpha1_Variant(ref common.ReferenceCallback
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "clusters are those that the variant runs in.",
+							Description: "clusters are the clusters that the variant runs in.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5232,28 +5232,28 @@ func schema_manifold_apis_delivery_v1alpha1_VariantCluster(ref common.ReferenceC
 					},
 					"revision": {
 						SchemaProps: spec.SchemaProps{
-							Description: "revision is the name of the revision that the variant is made of here. Unset, it is the variant's.",
+							Description: "revision is the name of the revision of the variant in this cluster. Defaults to that of the variant.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"hash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "hash is that of the revision.",
+							Description: "hash is the hash of the revision.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"weight": {
 						SchemaProps: spec.SchemaProps{
-							Description: "weight is the part, in percent, of each workload's replicas that go to the target, as it was when the revision was brought here. Unset, the cluster has the whole number.",
+							Description: "weight is the percentage of the replicas of each workload that the target had when the revision was released here. If unset, the cluster has the full number.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
-							Description: "workloads are the replicas that the variant is to have here, by the workload's KIND/NAME among the manifests.",
+							Description: "workloads are the replicas that the variant should have here, by workload, as KIND/NAME.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -5268,21 +5268,21 @@ func schema_manifold_apis_delivery_v1alpha1_VariantCluster(ref common.ReferenceC
 					},
 					"ready": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ready are the replicas of all workloads together that are ready.",
+							Description: "ready is the number of ready replicas of all workloads together.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"routed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "routed tells that the variant has had requests here, so that it is drained before it goes.",
+							Description: "routed means that the variant has had requests here, so that it is drained before it is removed.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"traffic": {
 						SchemaProps: spec.SchemaProps{
-							Description: "traffic is the part of the requests that arrive here, in percent, that goes to the variant now: no more than there is somebody to answer. In the status of an Application whose requests are shared out by numbers of pods, it is what the ready pods come to.",
+							Description: "traffic is the percentage of the requests in this cluster that the variant gets now. It is lower than wanted if the variant has too few ready pods here. In the status of an Application with the method Replicas it is computed from the numbers of ready pods.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -5392,7 +5392,7 @@ func schema_manifold_apis_delivery_v1alpha1_VariantPatchOp(ref common.ReferenceC
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the field, such as $.spec.template.spec.containers[0].image. It is there already. A dot in a name is written with a backslash before it, or the name in quotes.",
+							Description: "path is the field, such as $.spec.template.spec.containers[0].image. It must exist. If a name contains a dot, put a backslash before it, or quotes around the name.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5400,7 +5400,7 @@ func schema_manifold_apis_delivery_v1alpha1_VariantPatchOp(ref common.ReferenceC
 					},
 					"value": {
 						SchemaProps: spec.SchemaProps{
-							Description: "value is what it becomes, as YAML.",
+							Description: "value is the new value, as YAML.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5438,7 +5438,7 @@ func schema_manifold_apis_delivery_v1alpha1_VariantPatchTarget(ref common.Refere
 					},
 					"documentRoot": {
 						SchemaProps: spec.SchemaProps{
-							Description: "documentRoot is a field that holds a document of its own, in YAML or JSON, such as $.data.config\\.yaml, which the changes are about. It is written anew, without its comments.",
+							Description: "documentRoot is a field that contains YAML or JSON, such as $.data.config\\.yaml. If set, the changes apply to that document, which loses its comments.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5454,7 +5454,7 @@ func schema_manifold_apis_delivery_v1alpha1_WaitApprovalOptions(ref common.Refer
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WaitApprovalOptions are those of WAIT_APPROVAL.",
+				Description: "WaitApprovalOptions are the options of WAIT_APPROVAL.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"approvers": {
@@ -5464,7 +5464,7 @@ func schema_manifold_apis_delivery_v1alpha1_WaitApprovalOptions(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "approvers are users, as user:NAME, and groups, as group:NAME, whose approval counts. Empty stands for all who have the right to create releases/approve, which the others need as well.",
+							Description: "approvers are the users, as user:NAME, and groups, as group:NAME, whose approval counts. They also need the right to create releases/approve. If empty, everybody who has that right can approve.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5478,20 +5478,20 @@ func schema_manifold_apis_delivery_v1alpha1_WaitApprovalOptions(ref common.Refer
 					},
 					"minApproverNum": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minApproverNum is how many different users must agree. Defaults to 1.",
+							Description: "minApproverNum is how many different users must approve. Defaults to 1.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"expiry": {
 						SchemaProps: spec.SchemaProps{
-							Description: "expiry is for how long an approval counts. Unset, it does as long as the stage waits.",
+							Description: "expiry is how long an approval is valid. If unset, it is valid as long as the stage waits.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Duration"),
 						},
 					},
 					"requireComment": {
 						SchemaProps: spec.SchemaProps{
-							Description: "requireComment refuses approvals without a comment.",
+							Description: "requireComment rejects approvals without a comment.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5508,7 +5508,7 @@ func schema_manifold_apis_delivery_v1alpha1_WaitOptions(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WaitOptions are those of WAIT.",
+				Description: "WaitOptions are the options of WAIT.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"duration": {
@@ -5530,12 +5530,12 @@ func schema_manifold_apis_delivery_v1alpha1_Wave(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Wave is a part of the clusters of a stage.",
+				Description: "Wave is a group of clusters of a stage.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"maxConcurrency": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxConcurrency is how many clusters of the wave change at the same time: a number, such as 3, or a part of the stage's clusters, such as \"50%\", rounded up. Unset, all do.",
+							Description: "maxConcurrency is how many clusters of the wave change at the same time: a number, such as 3, or a percentage of the clusters of the stage, such as \"50%\", rounded up. If unset, all do.",
 							Ref:         ref("io.k8s.apimachinery.pkg.util.intstr.IntOrString"),
 						},
 					},
@@ -5546,7 +5546,7 @@ func schema_manifold_apis_delivery_v1alpha1_Wave(ref common.ReferenceCallback) c
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the names of the targets whose clusters are the wave. A wave that names none has as many of the clusters that no wave names as change at the same time, and the last such wave has all that are left.",
+							Description: "targets are the names of the targets whose clusters are in the wave. A wave without targets takes maxConcurrency of the clusters that no wave names, and the last such wave takes all the rest.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

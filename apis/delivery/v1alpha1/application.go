@@ -8,18 +8,18 @@ import (
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// Application is what is delivered together: where its manifests come from, the clusters that they go to, and the steps by which a new
-// version reaches them.
+// Application is a set of manifests that are released together. It says where the manifests come from, which clusters they go to, and in which steps a new
+// version reaches these clusters. Manifold makes an ApplicationRevision of every change, and a Release that brings it to the clusters.
 type Application struct {
 	metav1.TypeMeta `json:",inline"`
-	// metadata is the standard metadata of every object. The name is a part of the names of revisions, and has at most 50 characters.
+	// metadata is the standard object's metadata. The name becomes part of the names of revisions, so it has at most 50 characters.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is delivered, where and how.
+	// spec says what is released, to which clusters, and how.
 	// +optional
 	Spec ApplicationSpec `json:"spec,omitempty"`
-	// status tells what runs where.
+	// status shows which revision runs in which cluster, and whether it is healthy.
 	// +optional
 	Status ApplicationStatus `json:"status,omitempty"`
 }
@@ -37,89 +37,92 @@ type ApplicationList struct {
 	Items []Application `json:"items"`
 }
 
-// ApplicationSpec says what is delivered, where and how.
+// ApplicationSpec says what is released, to which clusters, and how.
 type ApplicationSpec struct {
-	// source says where the manifests come from: exactly one of git, selector and inline.
+	// source says where the manifests come from. Set exactly one of git, selector and inline.
 	Source Source `json:"source"`
-	// revision pins the application to one of its revisions, such as web-v7: no newer one is released until this is unset. What is pinned
-	// is released if it does not run.
+	// revision pins the application to one of its revisions, such as web-v7. That revision is released if it does not run yet, and no newer one is released
+	// until this field is unset.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// targets are the places that the application goes to. Without any, there is one, called "default", for which placement decides.
+	// targets are the clusters that the application goes to, one by one or in groups. Without any, there is one target, called "default", whose clusters are
+	// chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Targets []Target `json:"targets,omitempty"`
-	// pipeline is the way of a new revision, stage by stage. Without it, a new revision goes to all targets at once.
+	// pipeline lists the stages that the release of a new revision goes through. Without it, a new revision goes to all targets at once.
 	// +optional
 	Pipeline *Pipeline `json:"pipeline,omitempty"`
-	// planner says which changes go through the pipeline. Unset, a change of a pod template does, and others go to all targets at once.
+	// planner says which changes go through the pipeline. If unset, changes of pod templates do, and all other changes go to all targets at once.
 	// +optional
 	Planner *Planner `json:"planner,omitempty"`
 	// trigger says when a new revision is released.
 	// +optional
 	Trigger Trigger `json:"trigger,omitempty"`
-	// rollback says when a release that fails is taken back.
+	// rollback says when a failed release is rolled back.
 	// +optional
 	Rollback Rollback `json:"rollback,omitempty"`
-	// traffic says how requests are shared out over variants. Unset, stages may not route traffic.
+	// traffic says how requests are split between the variants (primary, canary and baseline). If unset, the pipeline may not have a stage
+	// K8S_TRAFFIC_ROUTING.
 	// +optional
 	Traffic *Traffic `json:"traffic,omitempty"`
-	// service names the Service in front of the application, which copies of it are made for variants from. Unset, it is the only one among
-	// the manifests.
+	// service names the Service that users of the application call. The Services of canary and baseline are copies of it. If unset, it is the only Service
+	// among the manifests.
 	// +optional
 	Service *ServiceReference `json:"service,omitempty"`
-	// workloads are those that variants have copies of. Unset, they are all Deployments among the manifests.
+	// workloads are those of which canary and baseline have copies. If unset, these are all Deployments among the manifests.
 	// +optional
 	// +listType=atomic
 	Workloads []WorkloadReference `json:"workloads,omitempty"`
-	// variantLabel is the label that tells the pods of variants apart.
+	// variantLabel is the label on pods that says which variant they belong to.
 	// +optional
 	VariantLabel VariantLabel `json:"variantLabel,omitempty"`
-	// drift says what happens when clusters no longer have what was released.
+	// drift says what happens when somebody changes or deletes objects of the application.
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
-	// notifications say who is told of what.
+	// notifications say who is notified of which events.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Notifications []Notification `json:"notifications,omitempty"`
-	// prune deletes what earlier revisions brought to a target and the revision that is released does not have. Unset leaves it there.
+	// prune deletes objects that an earlier revision had and the revision that is released no longer has. If unset, they stay.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
-	// suspend stops automation: the source is not looked at, nothing is released or healed. A release that runs waits where it is.
+	// suspend stops all automation: the source is not checked for changes, and nothing is released or healed. A release that is in progress pauses.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// serviceAccountName names the ServiceAccount in the namespace of the application as which its objects are written. Unset, they are
-	// written with the rights that Manifold itself has in the namespace.
+	// serviceAccountName names the ServiceAccount, in the namespace of the application, that creates, changes and deletes the objects of the application.
+	// If unset, Manifold does so with rights of its own, which are those of the ClusterRole "edit" in the namespace.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
-	// revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10. Fewer are kept where all revisions would hold over 256 MiB:
-	// of those that are not in use the oldest go first, then ended releases with theirs. What runs, is released or chosen stays.
+	// revisionHistoryLimit is the number of revisions to keep that are not in use. Defaults to 10. Fewer are kept if all revisions together would be
+	// larger than 256 MiB: the oldest unused ones are deleted first, then finished releases with their revisions. A revision that runs, is being
+	// released, or is pinned is never deleted.
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// releaseHistoryLimit is how many releases that have ended are kept. Defaults to 10.
+	// releaseHistoryLimit is the number of finished releases to keep. Defaults to 10.
 	// +optional
 	ReleaseHistoryLimit *int32 `json:"releaseHistoryLimit,omitempty"`
-	// progressDeadlineSeconds is how long a cluster may make no progress before it counts as failed. Defaults to 600. It must be greater
+	// progressDeadlineSeconds is how many seconds a cluster may make no progress before it counts as failed. Defaults to 600. It must be greater
 	// than minReadySeconds.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// minReadySeconds is for how long a cluster must report a revision as ready before it counts as done there. Defaults to 0.
+	// minReadySeconds is how many seconds a revision must be ready in a cluster before the rollout there counts as done. Defaults to 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 }
 
 // Source says where manifests come from. Exactly one field is set.
 type Source struct {
-	// git takes them from a git repository.
+	// git reads the manifests from a git repository.
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
-	// selector takes objects of the application's namespace, which users apply themselves. A change of one of them is held back in every
-	// cluster until it is released there.
+	// selector selects objects in the namespace of the application that you apply yourself. When you change one of them, every cluster keeps the old
+	// version until the change is released there.
 	// +optional
 	Selector *ObjectSelector `json:"selector,omitempty"`
-	// inline holds them itself.
+	// inline has the manifests in the Application itself.
 	// +optional
 	Inline *InlineSource `json:"inline,omitempty"`
 }
@@ -129,24 +132,24 @@ type GitSource struct {
 	// url is the address of the repository: https:// or ssh://, USER@HOST:PATH for SSH, http:// where start --outbound-http allows it, or file://
 	// for one on the server's own disk, below a folder that start --outbound-files names. Credentials go to secretRef.
 	URL string `json:"url"`
-	// ref says what of the repository is wanted. Unset, it is the head of the branch that the repository names as its default.
+	// ref is the branch, tag, version or commit to use. If unset, it is the head of the repository's default branch.
 	// +optional
 	Ref *GitRef `json:"ref,omitempty"`
-	// path is the folder that the manifests are in, from the root of the repository. Unset, it is the root.
+	// path is the folder with the manifests, relative to the root of the repository. Defaults to the root.
 	// +optional
 	Path string `json:"path,omitempty"`
-	// interval is how often the repository is asked for changes. Defaults to 1m. It is at least 10s.
+	// interval is how often the repository is polled for changes. Defaults to 1m, and must be at least 10s.
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH,
 	// ca.crt for the server's certificate authority.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
-	// webhook has the repository asked at once when its forge announces a push, by POST /hooks/git/NAMESPACE/NAME of the API server. It is
-	// asked after interval all the same.
+	// webhook lets GitHub, GitLab or another git server announce pushes, so that they are noticed at once: it sends them to /hooks/git/NAMESPACE/NAME of the
+	// API server. The repository is polled every interval all the same.
 	// +optional
 	Webhook *GitWebhook `json:"webhook,omitempty"`
-	// pipecd says what an app.pipecd.yaml in the folder leaves to the configuration of piped.
+	// pipecd has what an app.pipecd.yaml in the folder refers to and PipeCD reads from the configuration of piped.
 	// +optional
 	Pipecd *PipecdConfig `json:"pipecd,omitempty"`
 }
@@ -163,12 +166,12 @@ type PipecdConfig struct {
 
 // GitWebhook says who may announce pushes.
 type GitWebhook struct {
-	// secretRef names a Secret in the namespace of the application that holds, under the key token, what the forge was given as the secret of
-	// the webhook.
+	// secretRef names a Secret in the namespace of the application. Its key token holds the secret that was entered for the webhook at the git
+	// server.
 	SecretRef SecretReference `json:"secretRef"`
 }
 
-// GitRef says what of a repository is wanted. At most one field is set.
+// GitRef names a state of a repository. Set at most one field.
 type GitRef struct {
 	// branch follows the head of a branch.
 	// +optional
@@ -192,8 +195,8 @@ type SecretReference struct {
 
 // ObjectSelector selects objects of a namespace by their labels, and by their kinds if any are listed.
 type ObjectSelector struct {
-	// kinds are written KIND, or KIND.GROUP for one that is not built in. Empty selects workloads but bare Pods, Services, ConfigMaps,
-	// Secrets, Ingresses and HorizontalPodAutoscalers.
+	// kinds are the kinds to select, as KIND, or KIND.GROUP for custom resources. If empty, these are all kinds of workloads except bare Pods, and
+	// Services, ConfigMaps, Secrets, Ingresses and HorizontalPodAutoscalers.
 	// +optional
 	// +listType=set
 	Kinds []string `json:"kinds,omitempty"`
@@ -203,35 +206,35 @@ type ObjectSelector struct {
 
 // InlineSource holds manifests.
 type InlineSource struct {
-	// objects are the manifests, each with its apiVersion, kind and name. They are readable to all who may read the application, so a Secret is
-	// not allowed among them.
+	// objects are the manifests, each with apiVersion, kind and metadata.name. Everybody who may read the application can read them, so Secrets are not
+	// allowed.
 	// +listType=atomic
 	Objects []runtime.RawExtension `json:"objects"`
 }
 
-// Target is a place that an application goes to: a cluster, or all that a selector selects. They get the same manifests.
+// Target is a cluster that an application goes to, or a group of clusters that get the same manifests.
 type Target struct {
-	// name names the target in stages, releases and messages. It must be unique in the application.
+	// name is how stages, releases and messages refer to the target. It must be unique within the application.
 	Name string `json:"name"`
 	// cluster is the name of a cluster. Exactly one of cluster and clusterSelector is set.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
-	// clusterSelector selects clusters by the labels of the Cluster objects. Who is selected is settled when a release begins.
+	// clusterSelector selects clusters by the labels of their Cluster objects. The selection is made when a release begins.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
-	// follow says when the target follows its clusters: one that comes to match gets what the target runs, and one that no longer does is left,
-	// with the next release of the application, or at once, by a release that is about this alone. Defaults to NextRelease.
+	// follow says what happens when a cluster begins to match the clusterSelector, or no longer does. NextRelease installs the application there, or removes
+	// it, with the next release. Immediately does so at once, by a release for this cluster alone. Defaults to NextRelease.
 	// +optional
 	Follow FollowPolicy `json:"follow,omitempty"`
-	// path is the folder of the target's own manifests, from spec.source.git.path. Unset, it is that folder itself.
+	// path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to that folder.
 	// +optional
 	Path string `json:"path,omitempty"`
 	// patches change the manifests for this target.
 	// +optional
 	// +listType=atomic
 	Patches []Patch `json:"patches,omitempty"`
-	// weight is the part, in percent, of each workload's replicas that go to the target. Targets without a weight share what the others leave
-	// evenly. When no target has one, each gets the whole number.
+	// weight is the percentage of the replicas of each workload that this target gets. Targets without a weight share the rest evenly. If no target has a
+	// weight, each cluster gets the full number of replicas.
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 }
@@ -247,7 +250,7 @@ const (
 	FollowImmediately FollowPolicy = "Immediately"
 )
 
-// Patch changes manifests, in the words of kustomize.
+// Patch changes manifests, as a patch in a kustomization.yaml does.
 type Patch struct {
 	// target selects the objects that are changed. It may be unset if the patch is a strategic merge patch that names its object.
 	// +optional
@@ -306,13 +309,13 @@ type VariantLabel struct {
 	BaselineValue string `json:"baselineValue,omitempty"`
 }
 
-// Drift says what happens when clusters no longer have what was released.
+// Drift says what happens when objects are no longer as they were released.
 type Drift struct {
-	// ignore are fields of which a difference does not count.
+	// ignore lists fields that may differ from what was released.
 	// +optional
 	// +listType=atomic
 	Ignore []DriftIgnore `json:"ignore,omitempty"`
-	// heal puts back what was released. Unset, drift is only shown.
+	// heal undoes such changes. If unset, they are only shown.
 	// +optional
 	Heal bool `json:"heal,omitempty"`
 }
@@ -377,17 +380,17 @@ func NotificationEvents() []NotificationEvent {
 	}
 }
 
-// Notification says who is told of what.
+// Notification sends events to an address.
 type Notification struct {
-	// name names it in messages. It must be unique in the application.
+	// name is how messages refer to the notification. It must be unique within the application.
 	Name string `json:"name"`
 	// type is Webhook or Slack. Defaults to Webhook.
 	// +optional
 	Type NotificationType `json:"type,omitempty"`
-	// events are what notices are sent about. Empty stands for all.
+	// events are the events to send. If empty, all are sent.
 	// +optional
 	// +listType=set
 	Events []NotificationEvent `json:"events,omitempty"`
-	// secretRef names a Secret in the namespace of the application that holds the address under the key url.
+	// secretRef names a Secret in the namespace of the application. Its key url holds the address to send to.
 	SecretRef SecretReference `json:"secretRef"`
 }

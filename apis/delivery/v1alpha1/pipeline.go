@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Pipeline is the way of a new revision, stage by stage.
+// Pipeline lists the stages that the release of a new revision goes through.
 type Pipeline struct {
-	// stages are gone through one after the other. When one fails, the release does.
+	// stages run one after the other. When a stage fails, the release fails.
 	// +listType=atomic
 	Stages []Stage `json:"stages"`
 }
@@ -19,57 +19,58 @@ type Stage struct {
 	// K8S_BASELINE_CLEAN, K8S_TRAFFIC_ROUTING, WAIT, WAIT_APPROVAL, ANALYSIS or SCRIPT_RUN. Those that begin with K8S_ may also be written
 	// with K8S_MULTI_.
 	Name string `json:"name"`
-	// id names the stage in releases and commands. It must be unique in the pipeline. Unset, it is "stage-" and the stage's position,
-	// from 0.
+	// id is how releases and commands refer to the stage. It must be unique within the pipeline. Defaults to "stage-" and the position of the stage,
+	// counted from 0.
 	// +optional
 	ID string `json:"id,omitempty"`
-	// desc is for people to read.
+	// desc is a description for people to read.
 	// +optional
 	Desc string `json:"desc,omitempty"`
-	// with are the stage's own options.
+	// with has the options of the stage. Which there are depends on its name.
 	// +optional
 	With *runtime.RawExtension `json:"with,omitempty"`
-	// targets are the names of those of the application's targets that the stage is about. Empty stands for all. Stages that change nothing
-	// in clusters have none.
+	// targets are the names of the targets that the stage changes. If empty, it changes all. Not allowed for stages that change nothing in clusters, such as
+	// WAIT.
 	// +optional
 	// +listType=set
 	Targets []string `json:"targets,omitempty"`
-	// waves divide the clusters of the stage: a wave begins when the one before it is done. Empty stands for all at once.
+	// waves split the clusters of the stage into groups. A wave begins when the one before it is done. If empty, all clusters change at once.
 	// +optional
 	// +listType=atomic
 	Waves []Wave `json:"waves,omitempty"`
-	// timeout is how long the stage may take. Unset, WAIT_APPROVAL may take 6h, and others are bounded by the progress of their clusters.
+	// timeout is how long the stage may take. Defaults to 6h for WAIT_APPROVAL. Other stages without a timeout may take as long as their clusters make
+	// progress.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// skipOn are changes for which the stage is skipped.
+	// skipOn says for which changes the stage is skipped.
 	// +optional
 	SkipOn *SkipOn `json:"skipOn,omitempty"`
-	// failure says how many clusters may fail. Unset, none may, and one that cannot be reached is waited for.
+	// failure says how many clusters may fail before the stage fails. If unset, none may, and the stage waits for clusters that cannot be reached.
 	// +optional
 	Failure *FailurePolicy `json:"failure,omitempty"`
 }
 
-// Wave is a part of the clusters of a stage.
+// Wave is a group of clusters of a stage.
 type Wave struct {
-	// maxConcurrency is how many clusters of the wave change at the same time: a number, such as 3, or a part of the stage's clusters, such
-	// as "50%", rounded up. Unset, all do.
+	// maxConcurrency is how many clusters of the wave change at the same time: a number, such as 3, or a percentage of the clusters of the stage, such as
+	// "50%", rounded up. If unset, all do.
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// targets are the names of the targets whose clusters are the wave. A wave that names none has as many of the clusters that no wave names
-	// as change at the same time, and the last such wave has all that are left.
+	// targets are the names of the targets whose clusters are in the wave. A wave without targets takes maxConcurrency of the clusters that no wave names,
+	// and the last such wave takes all the rest.
 	// +optional
 	// +listType=set
 	Targets []string `json:"targets,omitempty"`
 }
 
-// SkipOn are changes for which a stage is skipped: one that matches any field does.
+// SkipOn says for which changes a stage is skipped: those that match any of the fields.
 type SkipOn struct {
-	// commitMessagePrefixes are what the message of the commit may begin with.
+	// commitMessagePrefixes match changes whose commit message begins with one of them.
 	// +optional
 	// +listType=set
 	CommitMessagePrefixes []string `json:"commitMessagePrefixes,omitempty"`
-	// paths are patterns of files, such as docs/**, from the root of the repository. A revision that differs from the one that ran before by no
-	// other files matches.
+	// paths are patterns of files, such as docs/**, relative to the root of the repository. They match a revision if no other files have changed since the
+	// revision that ran before.
 	// +optional
 	// +listType=set
 	Paths []string `json:"paths,omitempty"`
@@ -88,35 +89,36 @@ const (
 	UnreachableFail UnreachableAction = "fail"
 )
 
-// FailurePolicy says how many clusters of a stage may fail. The others are never cancelled half way.
+// FailurePolicy says how many clusters of a stage may fail. Clusters that have begun always finish.
 type FailurePolicy struct {
-	// maxFailures is how many clusters may fail before the stage does. Defaults to 0.
+	// maxFailures is how many clusters may fail without the stage failing. Defaults to 0.
 	// +optional
 	MaxFailures int32 `json:"maxFailures,omitempty"`
-	// onUnreachable is wait, skip or fail. Defaults to wait.
+	// onUnreachable says what happens with a cluster that cannot be reached: wait, skip or fail. Defaults to wait.
 	// +optional
 	OnUnreachable UnreachableAction `json:"onUnreachable,omitempty"`
-	// unreachableSeconds is for how long a cluster must be silent before skip and fail act, and before later waves go on without it. Defaults to 30.
+	// unreachableSeconds is how many seconds a cluster must not answer before it is skipped or counts as failed, and before later waves begin without it.
+	// Defaults to 30.
 	// +optional
 	UnreachableSeconds *int32 `json:"unreachableSeconds,omitempty"`
 }
 
 // Planner says which changes go through the pipeline.
 type Planner struct {
-	// alwaysUsePipeline sends every change through the pipeline, also the first one.
+	// alwaysUsePipeline sends every change through the pipeline, even the first one.
 	// +optional
 	AlwaysUsePipeline bool `json:"alwaysUsePipeline,omitempty"`
-	// commitMatcher decides by the message of the commit, unless alwaysUsePipeline is set.
+	// commitMatcher decides by the commit message. It has no effect if alwaysUsePipeline is set.
 	// +optional
 	CommitMatcher *CommitMatcher `json:"commitMatcher,omitempty"`
 }
 
-// CommitMatcher decides by the message of the commit.
+// CommitMatcher decides by the commit message whether a change goes through the pipeline.
 type CommitMatcher struct {
-	// quickSync is a regular expression. A commit that it matches goes to all targets at once.
+	// quickSync is a regular expression. A commit whose message matches goes to all targets at once.
 	// +optional
 	QuickSync string `json:"quickSync,omitempty"`
-	// pipeline is a regular expression. A commit that it matches goes through the pipeline. When both match, this one wins.
+	// pipeline is a regular expression. A commit whose message matches goes through the pipeline. If both match, this one wins.
 	// +optional
 	Pipeline string `json:"pipeline,omitempty"`
 }
@@ -145,18 +147,19 @@ const (
 
 // Trigger says when a new revision is released.
 type Trigger struct {
-	// mode is Automatic or Manual. Defaults to Automatic.
+	// mode is Automatic, which releases new revisions by itself, or Manual, which leaves that to "manifold app sync". Defaults to Automatic.
 	// +optional
 	Mode TriggerMode `json:"mode,omitempty"`
-	// concurrency is Queue or Supersede. Defaults to Queue.
+	// concurrency says what happens to a new revision while an older one is being released. Queue waits for the release to end. Supersede cancels it and
+	// goes on from there. Defaults to Queue.
 	// +optional
 	Concurrency Concurrency `json:"concurrency,omitempty"`
-	// paths are patterns of files, such as web/**, from the root of the repository. A revision by whose commit none of them changes is not
-	// released by itself. Files of the source's own path always count, and so does a change that nobody can tell the files of.
+	// paths are patterns of files, such as web/**, relative to the root of the repository. A revision is not released automatically if its commits change
+	// none of them. Files below spec.source.git.path always count. If it is not known which files have changed, the revision is released.
 	// +optional
 	// +listType=set
 	Paths []string `json:"paths,omitempty"`
-	// ignores are patterns of files that do not count, even if paths names them.
+	// ignores are patterns of files that do not count, even if they match paths.
 	// +optional
 	// +listType=set
 	Ignores []string `json:"ignores,omitempty"`
@@ -175,9 +178,9 @@ const (
 	RollbackNever RollbackWhen = "Never"
 )
 
-// Rollback says when a release that fails is taken back. A rollback goes to all targets at once and has succeeded if it has in one.
+// Rollback says when a failed release is rolled back. A rollback goes to all targets at once, and succeeds if it succeeds in at least one.
 type Rollback struct {
-	// when is Any, All or Never. Defaults to Any.
+	// when is Any, which rolls back as soon as a stage fails; All, which does so only if all clusters of the stage have failed; or Never. Defaults to Any.
 	// +optional
 	When RollbackWhen `json:"when,omitempty"`
 }
@@ -199,47 +202,48 @@ const (
 	TrafficReplicas TrafficMethod = "Replicas"
 )
 
-// Traffic says how requests are shared out over variants.
+// Traffic says how requests are split between the variants: primary, canary and baseline.
 type Traffic struct {
-	// method is HTTPRoute, VirtualService, Ingress, Service or Replicas. HTTPRoute and VirtualService set weights of a route. Ingress has the paths of
-	// the application lead to one variant, which gets everything, and gives each copy a path of its own below, such as /canary; with nginxCanary it
-	// sets weights as well. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives
-	// copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.
+	// method is how requests are split. HTTPRoute and VirtualService set the weights of a route. Ingress sends all requests to one variant, and gives
+	// canary and baseline paths of their own, such as /canary; with nginxCanary it sets a weight instead. Service changes the selector of the Service, so
+	// that one variant gets all requests. Replicas puts the pods of all variants behind one Service, and gives canary and baseline as many pods as their
+	// percentage needs; the primary then gets all requests, none, or at least 20 percent.
 	Method TrafficMethod `json:"method"`
-	// host is what the application is called from outside. Where name is not set, a route of the method's kind is made for it, which has the name of
-	// the application, belongs to it, and leads to the Service in front. A VirtualService is made as the ServiceAccount that spec.serviceAccountName
-	// names. An object of that name which somebody else has made is left as it is, and releases are refused.
+	// host is the host name by which users call the application. If name is not set, Manifold makes an HTTPRoute, VirtualService or Ingress for this host. It
+	// has the name of the application, is deleted with it, and leads to the Service of the application. A VirtualService is made by the ServiceAccount in
+	// spec.serviceAccountName. If there is an object of that name already that does not belong to the application, it stays as it is, and releases fail.
 	// +optional
 	Host string `json:"host,omitempty"`
-	// name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests. It stays as it is: clusters
-	// hold it with other weights or paths, and what leads elsewhere is kept. No route is made then.
+	// name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. The object itself is
+	// not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// port is that of the Service in front to which a route that is made leads. It may be left out where the Service has one alone.
+	// port is the port of the Service that the route which Manifold makes leads to. It may be unset if the Service has only one.
 	// +optional
 	Port int32 `json:"port,omitempty"`
-	// gateways are what an HTTPRoute that is made belongs to, without which none is made, or the gateways of a VirtualService that is made; none of
-	// these stands for the mesh.
+	// gateways are the Gateways of the HTTPRoute or VirtualService that Manifold makes. They are required for an HTTPRoute. A VirtualService without gateways
+	// is for requests within the mesh.
 	// +optional
 	// +listType=atomic
 	Gateways []GatewayReference `json:"gateways,omitempty"`
-	// routes are the names of the rules in the HTTPRoute or VirtualService that name names whose weights are changed. Empty stands for all that send
-	// requests to the Service.
+	// routes are the names of the rules, in the HTTPRoute or VirtualService that name refers to, whose weights are set. If empty, these are all rules that
+	// lead to the Service of the application.
 	// +optional
 	// +listType=set
 	Routes []string `json:"routes,omitempty"`
-	// subsets tells variants apart by subsets of a DestinationRule, which you write. Unset, each variant has a Service. It is for VirtualService.
+	// subsets uses the subsets of a DestinationRule, which you write, to tell variants apart. If unset, each variant has a Service of its own. Only for
+	// VirtualService.
 	// +optional
 	Subsets bool `json:"subsets,omitempty"`
-	// className is the class of an Ingress that is made.
+	// className is the IngressClass of the Ingress that Manifold makes.
 	// +optional
 	ClassName string `json:"className,omitempty"`
-	// nginxCanary shares out by annotations that the controller of nginx reads: a second Ingress, whose name ends in that of the canary, gets the
-	// canary's share of the requests for the same hosts and paths. A baseline gets none. Unset, each copy has a path of its own, and no percentages are
-	// possible. It is for Ingress.
+	// nginxCanary uses the canary annotations of ingress-nginx: a second Ingress, whose name ends in -canary, gets the percentage of the canary for the same
+	// hosts and paths. A baseline gets no requests. If unset, canary and baseline have paths of their own, and percentages are not possible. Only for
+	// Ingress.
 	// +optional
 	NginxCanary bool `json:"nginxCanary,omitempty"`
-	// drainSeconds is how long a variant that gets no more requests stays before it is removed. Defaults to 30.
+	// drainSeconds is how many seconds a variant that gets no more requests stays before it is removed. Defaults to 30.
 	// +optional
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 }
@@ -254,12 +258,12 @@ func (t *Traffic) Lost() bool {
 
 // GatewayReference names a Gateway.
 type GatewayReference struct {
-	// namespace is the namespace that the Gateway is in. Unset, it is that of the application.
+	// namespace is the namespace of the Gateway. Defaults to that of the application.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 	// name is the name of the Gateway.
 	Name string `json:"name"`
-	// sectionName is the name of a listener. It is for HTTPRoute.
+	// sectionName is the name of a listener of the Gateway. Only for HTTPRoute.
 	// +optional
 	SectionName string `json:"sectionName,omitempty"`
 }

@@ -10,17 +10,17 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +genclient:method=Rollback,verb=create,subresource=rollback,input=ReleaseRollback,result=Release
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// Release is one deployment of one revision of an Application.
+// Release brings one revision of an Application to its clusters. Its status shows how far it has got, stage by stage and cluster by cluster.
 type Release struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata is the standard metadata of every object.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is released. It cannot be changed.
+	// spec says which revision is released to which targets. It cannot be changed.
 	// +optional
 	Spec ReleaseSpec `json:"spec,omitempty"`
-	// status tells how far the release is.
+	// status shows how far the release has got.
 	// +optional
 	Status ReleaseStatus `json:"status,omitempty"`
 }
@@ -55,17 +55,18 @@ type ReleaseSpec struct {
 	Application string `json:"application"`
 	// revision is the name of the ApplicationRevision.
 	Revision string `json:"revision"`
-	// strategy is QuickSync or Pipeline. Unset, the planner of the application decides.
+	// strategy is QuickSync, which goes to all targets at once, or Pipeline, which goes through the stages of the application's pipeline. If unset, the
+	// planner of the application decides.
 	// +optional
 	Strategy ReleaseStrategy `json:"strategy,omitempty"`
-	// targets are the names of those of the application's targets that the revision is released to. Empty stands for all.
+	// targets are the names of the application's targets that the revision is released to. If empty, it is released to all.
 	// +optional
 	// +listType=set
 	Targets []string `json:"targets,omitempty"`
-	// rollbackOf is the name of the release that this one takes back.
+	// rollbackOf is the name of the release that this one rolls back.
 	// +optional
 	RollbackOf string `json:"rollbackOf,omitempty"`
-	// triggeredBy says why there is the release, and who made it.
+	// triggeredBy says why the release was made, and by whom.
 	// +optional
 	TriggeredBy ReleaseTrigger `json:"triggeredBy,omitempty"`
 }
@@ -97,15 +98,15 @@ const (
 	CausePromotion ReleaseCause = "Promotion"
 )
 
-// ReleaseTrigger says why there is a release.
+// ReleaseTrigger says why a release was made.
 type ReleaseTrigger struct {
 	// cause is Command, Revision, Pin, Drift, Targets or Promotion. Defaults to Command.
 	// +optional
 	Cause ReleaseCause `json:"cause,omitempty"`
-	// user is the name of who made the release. The server writes it.
+	// user is the name of the user who made the release. The server sets it.
 	// +optional
 	User string `json:"user,omitempty"`
-	// message is for people to read.
+	// message explains the reason to people.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -205,7 +206,7 @@ func (p TargetPhase) Ended() bool {
 // before.
 const ReleaseComplete = "Complete"
 
-// ReleaseStatus tells how far a release is.
+// ReleaseStatus shows how far a release has got.
 type ReleaseStatus struct {
 	// observedGeneration is the generation of the release that the rest is about.
 	// +optional
@@ -213,51 +214,51 @@ type ReleaseStatus struct {
 	// phase is Pending, Running, RollingBack, Succeeded, Failed, RolledBack, Cancelled or Superseded.
 	// +optional
 	Phase ReleasePhase `json:"phase,omitempty"`
-	// message says what the release waits for, or how it ended.
+	// message says what the release is waiting for, or how it ended.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// sequence counts the releases of the application that have begun, from 1. The one with the highest says what the application is to run.
+	// sequence is the position of the release among those of the application that have begun, counted from 1. What the release with the highest sequence says
+	// is what should run.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
-	// startTime is when it began.
+	// startTime is when the release began.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// endTime is when it ended.
+	// endTime is when the release ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
-	// plan is what was decided when the release began. It does not follow the application.
+	// plan is what was decided when the release began. Later changes of the Application do not change it.
 	// +optional
 	Plan *ReleasePlan `json:"plan,omitempty"`
-	// before are the variants that were there when the release began. A rollback puts them back.
+	// before are the variants that ran when the release began. A rollback restores them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Before []Variant `json:"before,omitempty"`
-	// beforeRevision is the name of the revision that had last been released with success then. It is empty for the first release.
+	// beforeRevision is the name of the last revision that had been released successfully by then. It is empty for the first release.
 	// +optional
 	BeforeRevision string `json:"beforeRevision,omitempty"`
-	// variants are what the application is to run now.
+	// variants are what should run now.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Variants []Variant `json:"variants,omitempty"`
-	// edits count, by cluster, how often the release has changed what the cluster is to run. What a cluster reports proves something only about
-	// the edit that it names.
+	// edits count for each cluster how often the release has changed what should run there. Manifold uses them to recognise outdated reports of clusters.
 	// +optional
 	Edits map[string]int64 `json:"edits,omitempty"`
-	// endsAs is the phase that the release ends in once it has been taken back.
+	// endsAs is the phase that the release will have after its rollback.
 	// +optional
 	EndsAs ReleasePhase `json:"endsAs,omitempty"`
-	// stages tell how far each is, in their order. A rollback is a stage of its own, behind the others.
+	// stages show how far each stage has got, in order. A rollback is an additional stage at the end.
 	// +optional
 	// +listType=map
 	// +listMapKey=id
 	Stages []StageStatus `json:"stages,omitempty"`
-	// requests are what people have asked for by the subresources of the release. The server alone writes them.
+	// requests are the approvals, cancellations and the like that users have made by the subresources of the release. Only the server writes them.
 	// +optional
 	// +listType=atomic
 	Requests []ReleaseRequest `json:"requests,omitempty"`
-	// conditions tell how the release is.
+	// conditions show the state of the release.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -270,24 +271,24 @@ type ReleaseStatus struct {
 type ReleasePlan struct {
 	// strategy is QuickSync or Pipeline.
 	Strategy ReleaseStrategy `json:"strategy"`
-	// reason says why it is that.
+	// reason says why this strategy was chosen.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// stages are those of the release, each with its id.
+	// stages are the stages of the release, each with its id.
 	// +listType=atomic
 	Stages []Stage `json:"stages"`
-	// targets are the clusters that the release is about, as they were when it began.
+	// targets are the targets of the release, with the clusters that they had when it began.
 	// +listType=map
 	// +listMapKey=name
 	Targets []ResolvedTarget `json:"targets"`
-	// rollback says when a release that fails is taken back.
+	// rollback says when the release is rolled back if it fails.
 	Rollback Rollback `json:"rollback"`
-	// prune deletes what the revision does not have.
+	// prune deletes objects that the revision does not have.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
-	// progressDeadlineSeconds is how long a cluster may make no progress.
+	// progressDeadlineSeconds is how many seconds a cluster may make no progress.
 	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds"`
-	// minReadySeconds is for how long a cluster must report the revision as ready.
+	// minReadySeconds is how many seconds the revision must be ready in a cluster.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 }
@@ -300,12 +301,12 @@ type ResolvedTarget struct {
 	// +optional
 	// +listType=set
 	Clusters []string `json:"clusters,omitempty"`
-	// weight is the part, in percent, of each workload's replicas that go to the target.
+	// weight is the percentage of the replicas of each workload that the target gets.
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 }
 
-// StageStatus tells how far a stage is.
+// StageStatus shows how far a stage has got.
 type StageStatus struct {
 	// id is that of the stage.
 	ID string `json:"id"`
@@ -314,7 +315,7 @@ type StageStatus struct {
 	// phase is NotStarted, Running, Succeeded, Failed, Cancelled, Skipped or Exited.
 	// +optional
 	Phase StagePhase `json:"phase,omitempty"`
-	// attempt counts how often the stage has begun. Somebody who retries it makes it one more.
+	// attempt counts how often the stage has been started. Each retry adds one.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
 	// startTime is when the attempt began.
@@ -323,22 +324,22 @@ type StageStatus struct {
 	// endTime is when it ended.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
-	// message says what the stage waits for, or how it ended.
+	// message says what the stage is waiting for, or how it ended.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// metadata is what the stage has noted for itself.
+	// metadata is internal data of the stage.
 	// +optional
 	Metadata map[string]string `json:"metadata,omitempty"`
-	// approvers are the users whose approval of this attempt counts.
+	// approvers are the users who have approved this attempt.
 	// +optional
 	// +listType=set
 	Approvers []string `json:"approvers,omitempty"`
-	// metrics tell what an analysis has found so far.
+	// metrics show what an analysis has measured so far.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Metrics []MetricStatus `json:"metrics,omitempty"`
-	// targets tell how far each cluster of the stage is.
+	// targets show how far each cluster of the stage has got.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -346,73 +347,73 @@ type StageStatus struct {
 	Targets []StageTargetStatus `json:"targets,omitempty"`
 }
 
-// MetricStatus tells what an analysis has found of one of its metrics, requests or Jobs.
+// MetricStatus shows the results of one metric, request or Job of an analysis.
 type MetricStatus struct {
-	// name is metrics, https or jobs and a position from 0, such as metrics-0, or restarts.
+	// name is the field and position of the metric in the options of the stage, such as metrics-0, https-1 or jobs-0, or restarts.
 	Name string `json:"name"`
-	// checks is how often it was looked at.
+	// checks is how often it was measured.
 	// +optional
 	Checks int32 `json:"checks,omitempty"`
-	// failures is how often it was bad.
+	// failures is how many of these measurements were bad.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
-	// lastTime is when it was last looked at.
+	// lastTime is when it was last measured.
 	// +optional
 	LastTime *metav1.Time `json:"lastTime,omitempty"`
-	// message says what was found then.
+	// message says what the last measurement has found.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// StageTargetStatus tells how far a cluster is in a stage.
+// StageTargetStatus shows how far a cluster has got in a stage.
 type StageTargetStatus struct {
 	// name is that of the target.
 	Name string `json:"name"`
 	// cluster is the name of the cluster.
 	Cluster string `json:"cluster"`
-	// wave is the position of its wave, from 0.
+	// wave is the position of its wave, counted from 0.
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
-	// retired is set where the cluster is no target any more, and the application leaves it.
+	// retired is set if the cluster no longer belongs to a target, so that the application is removed from it.
 	// +optional
 	Retired bool `json:"retired,omitempty"`
 	// phase is Pending, Running, Succeeded, Failed, Unreachable or Skipped.
 	// +optional
 	Phase TargetPhase `json:"phase,omitempty"`
-	// message says what the cluster waits for, or how it ended.
+	// message says what the cluster is waiting for, or how it ended.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// revision is the name of the revision that the cluster reports.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// replicas are the pods that are wanted of it.
+	// replicas is the number of pods that should run there.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// ready are those of them that are ready.
+	// ready is the number of these pods that are ready.
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
-	// workloads are the replicas that are wanted, by the workload's KIND/NAME among the manifests.
+	// workloads are the replicas that should run there, by workload, as KIND/NAME.
 	// +optional
 	Workloads map[string]int32 `json:"workloads,omitempty"`
-	// shares are the percentages of the requests that arrive here, by variant.
+	// shares are the percentages of the requests in this cluster that each variant gets.
 	// +optional
 	Shares map[string]int32 `json:"shares,omitempty"`
-	// drainedSince is since when the variant that the stage takes away gets no more requests here.
+	// drainedSince is when the variant that the stage removes got its last requests here.
 	// +optional
 	DrainedSince *metav1.Time `json:"drainedSince,omitempty"`
-	// progress grows whenever the cluster gets further.
+	// progress is a number that grows whenever the cluster makes progress.
 	// +optional
 	Progress int64 `json:"progress,omitempty"`
-	// startTime is when the cluster was told.
+	// startTime is when the change was sent to the cluster.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// progressTime is when it last made progress.
 	// +optional
 	ProgressTime *metav1.Time `json:"progressTime,omitempty"`
-	// readySince is since when it reports that all is ready.
+	// readySince is since when everything has been ready.
 	// +optional
 	ReadySince *metav1.Time `json:"readySince,omitempty"`
-	// endTime is when it was done.
+	// endTime is when the cluster was done.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
 }
@@ -434,32 +435,32 @@ const (
 	RequestRollback RequestType = "Rollback"
 )
 
-// ReleaseRequest is what somebody has asked of a release.
+// ReleaseRequest is an approval, cancellation or the like that a user has made.
 type ReleaseRequest struct {
 	// type is Approve, Cancel, Skip, Retry or Rollback.
 	Type RequestType `json:"type"`
-	// stage is the id of the stage that it is about.
+	// stage is the id of the stage that the request is for.
 	// +optional
 	Stage string `json:"stage,omitempty"`
-	// attempt is the attempt of the stage that it is about.
+	// attempt is the attempt of the stage that the request is for.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`
-	// targets are the names of the targets that it is about. Empty stands for all.
+	// targets are the names of the targets that the request is for. If empty, it is for all.
 	// +optional
 	// +listType=set
 	Targets []string `json:"targets,omitempty"`
-	// rollback is set on Cancel if what the release has done is to be taken back.
+	// rollback is set for a Cancel that also rolls back.
 	// +optional
 	Rollback bool `json:"rollback,omitempty"`
-	// user is the name of who asked.
+	// user is the name of the user who made the request.
 	User string `json:"user"`
-	// groups are those of who asked.
+	// groups are the groups of that user.
 	// +optional
 	// +listType=atomic
 	Groups []string `json:"groups,omitempty"`
-	// comment is what they said.
+	// comment is what the user has written about it.
 	// +optional
 	Comment string `json:"comment,omitempty"`
-	// time is when they asked.
+	// time is when the request was made.
 	Time metav1.Time `json:"time"`
 }

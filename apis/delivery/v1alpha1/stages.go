@@ -68,65 +68,65 @@ func StageID(stage *Stage, position int) string {
 	return "stage-" + strconv.Itoa(position)
 }
 
-// SyncOptions are those of K8S_SYNC.
+// SyncOptions are the options of K8S_SYNC.
 type SyncOptions struct {
-	// addVariantLabelToSelector makes the variant's label a part of the selectors of the workloads that variants have copies of, and of the labels of
-	// their pods. It is a part of revisions, so it counts in all targets and whatever way a revision is released. The selector of a workload that is
-	// there cannot be changed: a release that would is refused before anything of it is applied.
+	// addVariantLabelToSelector adds the variant label to the selectors of the workloads that variants have copies of, and to the labels of their pods. It
+	// becomes part of the revision, so it applies to all targets, however the revision is released. Selectors of existing workloads cannot be changed: a
+	// release that would change one fails before anything is applied.
 	// +optional
 	AddVariantLabelToSelector bool `json:"addVariantLabelToSelector,omitempty"`
-	// prune deletes what the revision does not have, whatever spec.prune says.
+	// prune deletes objects that the revision does not have, whatever spec.prune of the application says.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
 }
 
-// PrimaryRolloutOptions are those of K8S_PRIMARY_ROLLOUT.
+// PrimaryRolloutOptions are the options of K8S_PRIMARY_ROLLOUT.
 type PrimaryRolloutOptions struct {
-	// suffix is what the name of the primary's own Service ends in, after a hyphen. Defaults to primary.
+	// suffix is appended to the name of the primary's own Service, after a hyphen. Defaults to primary.
 	// +optional
 	Suffix string `json:"suffix,omitempty"`
-	// createService gives the primary a Service of its own in the targets of the stage: a copy of the Service in front that leads to the pods of the
-	// primary alone, by the variant's label, which these have then. It is a part of revisions, so it comes and goes with them, whatever way they are released.
+	// createService makes a copy of the application's Service that leads to the pods of the primary only, in the targets of the stage. It selects them by
+	// the variant label, which they then have. It becomes part of the revision, so it comes and goes with it, however the revision is released.
 	// +optional
 	CreateService bool `json:"createService,omitempty"`
-	// addVariantLabelToSelector makes the variant's label a part of the selectors of workloads, as that of K8S_SYNC does.
+	// addVariantLabelToSelector adds the variant label to the selectors of workloads, as that of K8S_SYNC does.
 	// +optional
 	AddVariantLabelToSelector bool `json:"addVariantLabelToSelector,omitempty"`
-	// prune deletes what the revision does not have, whatever spec.prune says.
+	// prune deletes objects that the revision does not have, whatever spec.prune of the application says.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
 }
 
-// CanaryRolloutOptions are those of K8S_CANARY_ROLLOUT.
+// CanaryRolloutOptions are the options of K8S_CANARY_ROLLOUT.
 type CanaryRolloutOptions struct {
-	// replicas is how many replicas the canary has of each workload over all clusters of the stage together: a number, such as 3, or a part
-	// of the application's, such as "10%", rounded up. Defaults to 1.
+	// replicas is how many replicas of each workload the canary has in all clusters of the stage together: a number, such as 3, or a percentage of the
+	// replicas of the application, such as "10%", rounded up. Defaults to 1.
 	// +optional
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
-	// perCluster counts replicas in each cluster by itself.
+	// perCluster makes replicas the number, or percentage, in each cluster.
 	// +optional
 	PerCluster bool `json:"perCluster,omitempty"`
-	// suffix is what the names of the canary's objects end in, after a hyphen. Defaults to canary.
+	// suffix is appended to the names of the canary's objects, after a hyphen. Defaults to canary.
 	// +optional
 	Suffix string `json:"suffix,omitempty"`
 	// createService gives the canary a Service of its own.
 	// +optional
 	CreateService bool `json:"createService,omitempty"`
-	// patches change the manifests that the canary's objects are made of. One that cannot be followed keeps the release from beginning.
+	// patches change the manifests of the canary. If one cannot be applied, the release does not begin.
 	// +optional
 	// +listType=atomic
 	Patches []VariantPatch `json:"patches,omitempty"`
 }
 
-// BaselineRolloutOptions are those of K8S_BASELINE_ROLLOUT.
+// BaselineRolloutOptions are the options of K8S_BASELINE_ROLLOUT.
 type BaselineRolloutOptions struct {
-	// replicas is how many replicas the baseline has, as those of a canary. Unset, it is the canary's number.
+	// replicas is how many replicas the baseline has, in the same form as for a canary. Defaults to the number of the canary.
 	// +optional
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
-	// perCluster counts replicas in each cluster by itself.
+	// perCluster makes replicas the number, or percentage, in each cluster.
 	// +optional
 	PerCluster bool `json:"perCluster,omitempty"`
-	// suffix is what the names of the baseline's objects end in, after a hyphen. Defaults to baseline.
+	// suffix is appended to the names of the baseline's objects, after a hyphen. Defaults to baseline.
 	// +optional
 	Suffix string `json:"suffix,omitempty"`
 	// createService gives the baseline a Service of its own.
@@ -134,7 +134,7 @@ type BaselineRolloutOptions struct {
 	CreateService bool `json:"createService,omitempty"`
 }
 
-// CleanOptions are those of K8S_CANARY_CLEAN and K8S_BASELINE_CLEAN, which have none.
+// CleanOptions are the options of K8S_CANARY_CLEAN and K8S_BASELINE_CLEAN, which have none.
 type CleanOptions struct{}
 
 // VariantPatch changes the objects of a variant.
@@ -152,8 +152,8 @@ type VariantPatchTarget struct {
 	Kind string `json:"kind"`
 	// name is the object's name.
 	Name string `json:"name"`
-	// documentRoot is a field that holds a document of its own, in YAML or JSON, such as $.data.config\.yaml, which the changes are about. It is written
-	// anew, without its comments.
+	// documentRoot is a field that contains YAML or JSON, such as $.data.config\.yaml. If set, the changes apply to that document, which loses its
+	// comments.
 	// +optional
 	DocumentRoot string `json:"documentRoot,omitempty"`
 }
@@ -163,34 +163,34 @@ type VariantPatchOp struct {
 	// op is yaml-replace, which is also the default.
 	// +optional
 	Op string `json:"op,omitempty"`
-	// path is the field, such as $.spec.template.spec.containers[0].image. It is there already. A dot in a name is written with a backslash before it, or
-	// the name in quotes.
+	// path is the field, such as $.spec.template.spec.containers[0].image. It must exist. If a name contains a dot, put a backslash before it, or quotes
+	// around the name.
 	Path string `json:"path"`
-	// value is what it becomes, as YAML.
+	// value is the new value, as YAML.
 	Value string `json:"value"`
 }
 
 // PatchReplace is the op that replaces a value.
 const PatchReplace = "yaml-replace"
 
-// TrafficRoutingOptions are those of K8S_TRAFFIC_ROUTING. Either all is set or percentages that make 100 together; what is left belongs to
-// the primary if it has none of its own.
+// TrafficRoutingOptions are the options of K8S_TRAFFIC_ROUTING. Set either all, or percentages that add up to 100. If primary is not set, it gets what the
+// others leave.
 type TrafficRoutingOptions struct {
-	// all is the name of the variant that gets everything: primary, canary or baseline.
+	// all is the name of the variant that gets all requests: primary, canary or baseline.
 	// +optional
 	All string `json:"all,omitempty"`
-	// primary is the primary's part in percent.
+	// primary is the percentage of the requests that the primary gets.
 	// +optional
 	Primary *Percentage `json:"primary,omitempty"`
-	// canary is the canary's part in percent.
+	// canary is the percentage of the requests that the canary gets.
 	// +optional
 	Canary *Percentage `json:"canary,omitempty"`
-	// baseline is the baseline's part in percent.
+	// baseline is the percentage of the requests that the baseline gets.
 	// +optional
 	Baseline *Percentage `json:"baseline,omitempty"`
 }
 
-// WaitOptions are those of WAIT.
+// WaitOptions are the options of WAIT.
 type WaitOptions struct {
 	// duration is how long the stage waits.
 	Duration metav1.Duration `json:"duration"`
@@ -210,20 +210,20 @@ func IsApprover(approver, user string, groups []string) bool {
 	return strings.TrimPrefix(approver, ApproverUser) == user
 }
 
-// WaitApprovalOptions are those of WAIT_APPROVAL.
+// WaitApprovalOptions are the options of WAIT_APPROVAL.
 type WaitApprovalOptions struct {
-	// approvers are users, as user:NAME, and groups, as group:NAME, whose approval counts. Empty stands for all who have the right to create
-	// releases/approve, which the others need as well.
+	// approvers are the users, as user:NAME, and groups, as group:NAME, whose approval counts. They also need the right to create releases/approve. If
+	// empty, everybody who has that right can approve.
 	// +optional
 	// +listType=set
 	Approvers []string `json:"approvers,omitempty"`
-	// minApproverNum is how many different users must agree. Defaults to 1.
+	// minApproverNum is how many different users must approve. Defaults to 1.
 	// +optional
 	MinApproverNum int32 `json:"minApproverNum,omitempty"`
-	// expiry is for how long an approval counts. Unset, it does as long as the stage waits.
+	// expiry is how long an approval is valid. If unset, it is valid as long as the stage waits.
 	// +optional
 	Expiry *metav1.Duration `json:"expiry,omitempty"`
-	// requireComment refuses approvals without a comment.
+	// requireComment rejects approvals without a comment.
 	// +optional
 	RequireComment bool `json:"requireComment,omitempty"`
 }
@@ -247,30 +247,29 @@ const (
 	DeviationLow    = "LOW"
 )
 
-// AnalysisOptions are those of ANALYSIS.
+// AnalysisOptions are the options of ANALYSIS.
 type AnalysisOptions struct {
-	// duration is how long the stage measures. It may be left out where there is nothing to measure but Jobs that run once: the stage ends with the
-	// last of them.
+	// duration is how long the stage measures. It may be unset if there are only Jobs that run once: the stage then ends with the last of them.
 	// +optional
 	Duration metav1.Duration `json:"duration,omitempty"`
-	// restartThreshold is how often containers of the variant that is released may restart.
+	// restartThreshold is how often containers of the new version may restart.
 	// +optional
 	RestartThreshold int32 `json:"restartThreshold,omitempty"`
-	// metrics are queries to Prometheus.
+	// metrics are queries to Prometheus servers.
 	// +optional
 	// +listType=atomic
 	Metrics []AnalysisMetric `json:"metrics,omitempty"`
-	// https are requests to addresses.
+	// https are HTTP requests.
 	// +optional
 	// +listType=atomic
 	HTTPS []AnalysisHTTP `json:"https,omitempty"`
-	// jobs are Jobs beside the application.
+	// jobs are Jobs that test the application.
 	// +optional
 	// +listType=atomic
 	Jobs []AnalysisJob `json:"jobs,omitempty"`
 }
 
-// AnalysisMetric is a query that is asked again and again.
+// AnalysisMetric is a query that is repeated.
 type AnalysisMetric struct {
 	// strategy is THRESHOLD, PREVIOUS, CANARY_BASELINE or CANARY_PRIMARY. Defaults to THRESHOLD.
 	// +optional
@@ -283,15 +282,15 @@ type AnalysisMetric struct {
 	// expected are the bounds for THRESHOLD.
 	// +optional
 	Expected *AnalysisExpected `json:"expected,omitempty"`
-	// interval is how often the query is asked.
+	// interval is the time between two queries.
 	Interval metav1.Duration `json:"interval"`
-	// failureLimit is how many failed queries the stage bears. Defaults to 0.
+	// failureLimit is how many queries may fail without the stage failing. Defaults to 0.
 	// +optional
 	FailureLimit int32 `json:"failureLimit,omitempty"`
-	// skipOnNoData lets a query count as good that returns nothing.
+	// skipOnNoData makes a query that returns no data count as good.
 	// +optional
 	SkipOnNoData bool `json:"skipOnNoData,omitempty"`
-	// deviation is which difference is bad where two are compared: EITHER, HIGH or LOW. Defaults to EITHER.
+	// deviation says which difference between the two compared values is bad: EITHER, HIGH or LOW. Defaults to EITHER.
 	// +optional
 	Deviation string `json:"deviation,omitempty"`
 	// baselineArgs are the arguments of the query for the baseline.
@@ -306,8 +305,8 @@ type AnalysisMetric struct {
 	// timeout is how long a query may take, up to 1m. Defaults to 30s.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// secretRef names a Secret in the namespace of the application that says who asks: username and password, or token, and ca.crt for the
-	// server's certificate authority.
+	// secretRef names a Secret in the namespace of the application with the credentials: username and password, or token, and ca.crt for the
+	// certificate authority of the server.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 }
@@ -322,31 +321,31 @@ type AnalysisExpected struct {
 	Max *float64 `json:"max,omitempty"`
 }
 
-// AnalysisHTTP is a request that is sent again and again.
+// AnalysisHTTP is an HTTP request that is repeated.
 type AnalysisHTTP struct {
 	// url is the address.
 	URL string `json:"url"`
-	// method is the method. Defaults to GET.
+	// method is the HTTP method. Defaults to GET.
 	// +optional
 	Method string `json:"method,omitempty"`
 	// headers are sent along.
 	// +optional
 	// +listType=atomic
 	Headers []AnalysisHeader `json:"headers,omitempty"`
-	// expectedCode is the status that is good.
+	// expectedCode is the expected status code.
 	ExpectedCode int32 `json:"expectedCode"`
-	// expectedResponse is the body that is good. Unset, any is.
+	// expectedResponse is the expected body. If unset, any body is good.
 	// +optional
 	ExpectedResponse string `json:"expectedResponse,omitempty"`
-	// interval is how often the request is sent.
+	// interval is the time between two requests.
 	Interval metav1.Duration `json:"interval"`
-	// failureLimit is how many failed requests the stage bears. Defaults to 0.
+	// failureLimit is how many requests may fail without the stage failing. Defaults to 0.
 	// +optional
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 	// timeout is how long a request may take, up to 1m. Defaults to 30s.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// secretRef names a Secret in the namespace of the application that says who asks, as that of a metric.
+	// secretRef names a Secret in the namespace of the application with the credentials, as that of a metric.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 }

@@ -52,56 +52,56 @@ const (
 	HealthUnknown HealthStatus = "Unknown"
 )
 
-// ApplicationStatus tells what runs where.
+// ApplicationStatus shows which revision runs in which cluster, and whether it is healthy.
 type ApplicationStatus struct {
 	// observedGeneration is the generation of the application that the rest is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// source is what the source was when it was last read.
+	// source is the state of the source when it was last read.
 	// +optional
 	Source *SourceStatus `json:"source,omitempty"`
 	// latestRevision is the name of the newest revision.
 	// +optional
 	LatestRevision string `json:"latestRevision,omitempty"`
-	// lastRevisionNumber is the highest number that a revision has had. Numbers are never used again.
+	// lastRevisionNumber is the highest number of a revision so far. Numbers are never reused.
 	// +optional
 	LastRevisionNumber int64 `json:"lastRevisionNumber,omitempty"`
-	// wantedRevision is the name of the revision that the application is to run, or is on the way to.
+	// wantedRevision is the name of the revision that should run.
 	// +optional
 	WantedRevision string `json:"wantedRevision,omitempty"`
-	// liveRevision is the name of the revision that was last released with success.
+	// liveRevision is the name of the revision that was last released successfully.
 	// +optional
 	LiveRevision string `json:"liveRevision,omitempty"`
-	// release is the name of the release that runs, or of the last one.
+	// release is the name of the release in progress, or of the last one.
 	// +optional
 	Release string `json:"release,omitempty"`
 	// releasePhase is the phase of that release.
 	// +optional
 	ReleasePhase ReleasePhase `json:"releasePhase,omitempty"`
-	// sync is OutOfSync if any target is, else Unknown if any is, else Synced.
+	// sync is OutOfSync if any target is, otherwise Unknown if any target is, otherwise Synced.
 	// +optional
 	Sync SyncStatus `json:"sync,omitempty"`
-	// health is the worst among the targets that are known, and Unknown if none is.
+	// health is the worst health of all targets whose health is known, and Unknown if there are none.
 	// +optional
 	Health HealthStatus `json:"health,omitempty"`
-	// targets tell what runs in each.
+	// targets show what runs in each target.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Targets []TargetStatus `json:"targets,omitempty"`
-	// drift are fields of the application's objects that are not what was released: at most 20 of them.
+	// drift lists fields of the application's objects that are not as they were released, at most 20.
 	// +optional
 	// +listType=atomic
 	Drift []FieldDrift `json:"drift,omitempty"`
-	// driftCount is how many such fields there are in all.
+	// driftCount is the number of all such fields.
 	// +optional
 	DriftCount int32 `json:"driftCount,omitempty"`
-	// variants are what is to run now.
+	// variants are what should run now.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Variants []Variant `json:"variants,omitempty"`
-	// conditions tell how the application is.
+	// conditions show the state of the application.
 	// +optional
 	// +patchMergeKey=type
 	// +patchStrategy=merge
@@ -110,39 +110,39 @@ type ApplicationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// FieldDrift is a field that is not what was released, or an object that is not there.
+// FieldDrift is a field that is not as it was released, or an object that is missing.
 type FieldDrift struct {
 	// group is the API group of the object.
 	// +optional
 	Group string `json:"group,omitempty"`
-	// kind is its kind.
+	// kind is the kind of the object.
 	Kind string `json:"kind"`
-	// name is its name.
+	// name is the name of the object.
 	Name string `json:"name"`
-	// path is the field as a JSON pointer, as spec.drift.ignore takes it. It is empty if the whole object is missing.
+	// path is the JSON pointer of the field, as in spec.drift.ignore. It is empty if the whole object is missing.
 	// +optional
 	Path string `json:"path,omitempty"`
-	// wanted is what was released, as JSON and cut off where it is long. Values of Secrets are masked.
+	// wanted is the released value as JSON, shortened if it is long. Values of Secrets are masked.
 	// +optional
 	Wanted string `json:"wanted,omitempty"`
-	// found is what is there, likewise. It is empty if nothing is.
+	// found is the current value in the same form. It is empty if the field is not set.
 	// +optional
 	Found string `json:"found,omitempty"`
-	// clusters are those that are to have the object: at most 20 of them.
+	// clusters are the clusters that should have the object, at most 20.
 	// +optional
 	// +listType=atomic
 	Clusters []string `json:"clusters,omitempty"`
 }
 
-// SourceStatus is what a source was when it was last read.
+// SourceStatus is the state of a source when it was last read.
 type SourceStatus struct {
 	// origin is where the manifests came from.
 	// +optional
 	Origin *Origin `json:"origin,omitempty"`
-	// hash is that of the manifests, or of the tree that they were in.
+	// hash is the hash of the manifests, or of the git tree that contains them.
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// time is when the source changed last.
+	// time is when the source last changed.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 }
@@ -152,63 +152,63 @@ type Origin struct {
 	// url is the address of the repository, without credentials.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// ref is the branch or tag that the commit was found by.
+	// ref is the branch or tag that pointed to the commit.
 	// +optional
 	Ref string `json:"ref,omitempty"`
 	// commit is the hash of the commit.
 	// +optional
 	Commit string `json:"commit,omitempty"`
-	// author is the name of its author.
+	// author is the author of the commit.
 	// +optional
 	Author string `json:"author,omitempty"`
-	// message is what its author wrote about it.
+	// message is the commit message.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// time is when it was made.
+	// time is when the commit was made.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 }
 
-// TargetStatus tells what runs in a target.
+// TargetStatus shows what runs in a target.
 type TargetStatus struct {
-	// name is that of the target.
+	// name is the name of the target.
 	Name string `json:"name"`
-	// revision is the name of the revision that the target is to run, while all of its clusters are to run the same.
+	// revision is the name of the revision that should run in the target. It is empty while its clusters should run different ones.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// liveRevision is the name of the revision that runs in all of its clusters.
+	// liveRevision is the name of the revision that runs in all clusters of the target.
 	// +optional
 	LiveRevision string `json:"liveRevision,omitempty"`
-	// sync is OutOfSync if any cluster is, else Unknown if any is, else Synced.
+	// sync is OutOfSync if any cluster is, otherwise Unknown if any cluster is, otherwise Synced.
 	// +optional
 	Sync SyncStatus `json:"sync,omitempty"`
-	// health is the worst among the clusters that are known, and Unknown if none is.
+	// health is the worst health of all clusters whose health is known, and Unknown if there are none.
 	// +optional
 	Health HealthStatus `json:"health,omitempty"`
-	// message says why it is so.
+	// message explains sync and health.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// clusters tell what runs in each of the target's clusters.
+	// clusters show what runs in each cluster of the target.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	Clusters []TargetClusterStatus `json:"clusters,omitempty"`
 }
 
-// TargetClusterStatus tells what runs in a cluster of a target.
+// TargetClusterStatus shows what runs in a cluster of a target.
 type TargetClusterStatus struct {
-	// name is that of the cluster.
+	// name is the name of the cluster.
 	Name string `json:"name"`
-	// revision is the name of the revision that the cluster is to run.
+	// revision is the name of the revision that should run in the cluster.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// liveRevision is the name of the revision that it runs.
+	// liveRevision is the name of the revision that runs there.
 	// +optional
 	LiveRevision string `json:"liveRevision,omitempty"`
-	// replicas are the pods of the application itself that the cluster is to run.
+	// replicas is the number of pods that should run in the cluster, without those of canary and baseline.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// ready are those of them that are ready.
+	// ready is the number of these pods that are ready.
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
 	// sync is Synced, OutOfSync or Unknown.
@@ -217,47 +217,46 @@ type TargetClusterStatus struct {
 	// health is Healthy, Progressing, Degraded, Missing or Unknown.
 	// +optional
 	Health HealthStatus `json:"health,omitempty"`
-	// message says why it is so: of drift, the object and the field, what was wanted and what was found.
+	// message explains sync and health. For drift it names the object and the field, what was released and what was found.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// Variant is what is to run under a name: the application itself, or a copy of it. A variant holds all that its objects are made of, so that
-// putting back a recorded list of variants puts back what ran.
+// Variant is the application itself (primary), or a copy of it with names of its own (canary, baseline).
 type Variant struct {
 	// name is primary, canary or baseline.
 	Name string `json:"name"`
-	// revision is the name of the revision that the variant is made of, in clusters that name none of their own.
+	// revision is the name of the revision of the variant, in all clusters that do not name another one.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// hash is that of the revision: an application that was deleted and made anew may have the same names of revisions again.
+	// hash is the hash of the revision. It tells the revision from one of an earlier application that had the same name.
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// replicas is how many replicas a copy has of each workload over all clusters together: a number, or a part of those of the
-	// application, such as "10%". The application itself has what its manifests say.
+	// replicas is how many replicas of each workload a copy has in all clusters together: a number, or a percentage of the replicas of the application, such
+	// as "10%". It is unset for the primary, which has what its manifests say.
 	// +optional
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
-	// perCluster counts replicas in each cluster by itself.
+	// perCluster means that replicas is the number in each cluster.
 	// +optional
 	PerCluster bool `json:"perCluster,omitempty"`
-	// suffix is what the names of a copy's objects end in, after a hyphen.
+	// suffix is appended to the names of the objects of a copy, after a hyphen.
 	// +optional
 	Suffix string `json:"suffix,omitempty"`
-	// createService tells that the variant has a Service of its own.
+	// createService means that the variant has a Service of its own.
 	// +optional
 	CreateService bool `json:"createService,omitempty"`
-	// labelSelector tells that the variant's label is a part of the selectors of the application's own workloads.
+	// labelSelector means that the variant label is part of the selectors of the primary's workloads.
 	// +optional
 	LabelSelector bool `json:"labelSelector,omitempty"`
 	// patches change the objects of a copy.
 	// +optional
 	// +listType=atomic
 	Patches []VariantPatch `json:"patches,omitempty"`
-	// traffic is the variant's part of the requests to all clusters together, in percent. Unset, requests are not shared out. Where they are by
-	// numbers of pods, it is what the ready pods come to.
+	// traffic is the percentage of the requests in all clusters together that the variant gets. It is unset if requests are not split. With the method
+	// Replicas it is computed from the numbers of ready pods.
 	// +optional
 	Traffic *int32 `json:"traffic,omitempty"`
-	// clusters are those that the variant runs in.
+	// clusters are the clusters that the variant runs in.
 	// +optional
 	// +listType=map
 	// +listMapKey=target
@@ -271,27 +270,27 @@ type VariantCluster struct {
 	Target string `json:"target"`
 	// cluster is the name of the cluster.
 	Cluster string `json:"cluster"`
-	// revision is the name of the revision that the variant is made of here. Unset, it is the variant's.
+	// revision is the name of the revision of the variant in this cluster. Defaults to that of the variant.
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// hash is that of the revision.
+	// hash is the hash of the revision.
 	// +optional
 	Hash string `json:"hash,omitempty"`
-	// weight is the part, in percent, of each workload's replicas that go to the target, as it was when the revision was brought here. Unset, the cluster
-	// has the whole number.
+	// weight is the percentage of the replicas of each workload that the target had when the revision was released here. If unset, the cluster has the full
+	// number.
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
-	// workloads are the replicas that the variant is to have here, by the workload's KIND/NAME among the manifests.
+	// workloads are the replicas that the variant should have here, by workload, as KIND/NAME.
 	// +optional
 	Workloads map[string]int32 `json:"workloads,omitempty"`
-	// ready are the replicas of all workloads together that are ready.
+	// ready is the number of ready replicas of all workloads together.
 	// +optional
 	Ready int32 `json:"ready,omitempty"`
-	// routed tells that the variant has had requests here, so that it is drained before it goes.
+	// routed means that the variant has had requests here, so that it is drained before it is removed.
 	// +optional
 	Routed bool `json:"routed,omitempty"`
-	// traffic is the part of the requests that arrive here, in percent, that goes to the variant now: no more than there is somebody to answer. In
-	// the status of an Application whose requests are shared out by numbers of pods, it is what the ready pods come to.
+	// traffic is the percentage of the requests in this cluster that the variant gets now. It is lower than wanted if the variant has too few ready pods
+	// here. In the status of an Application with the method Replicas it is computed from the numbers of ready pods.
 	// +optional
 	Traffic *int32 `json:"traffic,omitempty"`
 }

@@ -14,15 +14,15 @@ import (
 // ApplicationApplyConfiguration represents a declarative configuration of the Application type for use
 // with apply.
 //
-// Application is what is delivered together: where its manifests come from, the clusters that they go to, and the steps by which a new
-// version reaches them.
+// Application is a set of manifests that are released together. It says where the manifests come from, which clusters they go to, and in which steps a new
+// version reaches these clusters. Manifold makes an ApplicationRevision of every change, and a Release that brings it to the clusters.
 type ApplicationApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
-	// metadata is the standard metadata of every object. The name is a part of the names of revisions, and has at most 50 characters.
+	// metadata is the standard object's metadata. The name becomes part of the names of revisions, so it has at most 50 characters.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says what is delivered, where and how.
+	// spec says what is released, to which clusters, and how.
 	Spec *ApplicationSpecApplyConfiguration `json:"spec,omitempty"`
-	// status tells what runs where.
+	// status shows which revision runs in which cluster, and whether it is healthy.
 	Status *ApplicationStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -5,52 +5,55 @@ package v1alpha1
 // ApplicationSpecApplyConfiguration represents a declarative configuration of the ApplicationSpec type for use
 // with apply.
 //
-// ApplicationSpec says what is delivered, where and how.
+// ApplicationSpec says what is released, to which clusters, and how.
 type ApplicationSpecApplyConfiguration struct {
-	// source says where the manifests come from: exactly one of git, selector and inline.
+	// source says where the manifests come from. Set exactly one of git, selector and inline.
 	Source *SourceApplyConfiguration `json:"source,omitempty"`
-	// revision pins the application to one of its revisions, such as web-v7: no newer one is released until this is unset. What is pinned
-	// is released if it does not run.
+	// revision pins the application to one of its revisions, such as web-v7. That revision is released if it does not run yet, and no newer one is released
+	// until this field is unset.
 	Revision *string `json:"revision,omitempty"`
-	// targets are the places that the application goes to. Without any, there is one, called "default", for which placement decides.
+	// targets are the clusters that the application goes to, one by one or in groups. Without any, there is one target, called "default", whose clusters are
+	// chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy.
 	Targets []TargetApplyConfiguration `json:"targets,omitempty"`
-	// pipeline is the way of a new revision, stage by stage. Without it, a new revision goes to all targets at once.
+	// pipeline lists the stages that the release of a new revision goes through. Without it, a new revision goes to all targets at once.
 	Pipeline *PipelineApplyConfiguration `json:"pipeline,omitempty"`
-	// planner says which changes go through the pipeline. Unset, a change of a pod template does, and others go to all targets at once.
+	// planner says which changes go through the pipeline. If unset, changes of pod templates do, and all other changes go to all targets at once.
 	Planner *PlannerApplyConfiguration `json:"planner,omitempty"`
 	// trigger says when a new revision is released.
 	Trigger *TriggerApplyConfiguration `json:"trigger,omitempty"`
-	// rollback says when a release that fails is taken back.
+	// rollback says when a failed release is rolled back.
 	Rollback *RollbackApplyConfiguration `json:"rollback,omitempty"`
-	// traffic says how requests are shared out over variants. Unset, stages may not route traffic.
+	// traffic says how requests are split between the variants (primary, canary and baseline). If unset, the pipeline may not have a stage
+	// K8S_TRAFFIC_ROUTING.
 	Traffic *TrafficApplyConfiguration `json:"traffic,omitempty"`
-	// service names the Service in front of the application, which copies of it are made for variants from. Unset, it is the only one among
-	// the manifests.
+	// service names the Service that users of the application call. The Services of canary and baseline are copies of it. If unset, it is the only Service
+	// among the manifests.
 	Service *ServiceReferenceApplyConfiguration `json:"service,omitempty"`
-	// workloads are those that variants have copies of. Unset, they are all Deployments among the manifests.
+	// workloads are those of which canary and baseline have copies. If unset, these are all Deployments among the manifests.
 	Workloads []WorkloadReferenceApplyConfiguration `json:"workloads,omitempty"`
-	// variantLabel is the label that tells the pods of variants apart.
+	// variantLabel is the label on pods that says which variant they belong to.
 	VariantLabel *VariantLabelApplyConfiguration `json:"variantLabel,omitempty"`
-	// drift says what happens when clusters no longer have what was released.
+	// drift says what happens when somebody changes or deletes objects of the application.
 	Drift *DriftApplyConfiguration `json:"drift,omitempty"`
-	// notifications say who is told of what.
+	// notifications say who is notified of which events.
 	Notifications []NotificationApplyConfiguration `json:"notifications,omitempty"`
-	// prune deletes what earlier revisions brought to a target and the revision that is released does not have. Unset leaves it there.
+	// prune deletes objects that an earlier revision had and the revision that is released no longer has. If unset, they stay.
 	Prune *bool `json:"prune,omitempty"`
-	// suspend stops automation: the source is not looked at, nothing is released or healed. A release that runs waits where it is.
+	// suspend stops all automation: the source is not checked for changes, and nothing is released or healed. A release that is in progress pauses.
 	Suspend *bool `json:"suspend,omitempty"`
-	// serviceAccountName names the ServiceAccount in the namespace of the application as which its objects are written. Unset, they are
-	// written with the rights that Manifold itself has in the namespace.
+	// serviceAccountName names the ServiceAccount, in the namespace of the application, that creates, changes and deletes the objects of the application.
+	// If unset, Manifold does so with rights of its own, which are those of the ClusterRole "edit" in the namespace.
 	ServiceAccountName *string `json:"serviceAccountName,omitempty"`
-	// revisionHistoryLimit is how many revisions that are not in use are kept. Defaults to 10. Fewer are kept where all revisions would hold over 256 MiB:
-	// of those that are not in use the oldest go first, then ended releases with theirs. What runs, is released or chosen stays.
+	// revisionHistoryLimit is the number of revisions to keep that are not in use. Defaults to 10. Fewer are kept if all revisions together would be
+	// larger than 256 MiB: the oldest unused ones are deleted first, then finished releases with their revisions. A revision that runs, is being
+	// released, or is pinned is never deleted.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
-	// releaseHistoryLimit is how many releases that have ended are kept. Defaults to 10.
+	// releaseHistoryLimit is the number of finished releases to keep. Defaults to 10.
 	ReleaseHistoryLimit *int32 `json:"releaseHistoryLimit,omitempty"`
-	// progressDeadlineSeconds is how long a cluster may make no progress before it counts as failed. Defaults to 600. It must be greater
+	// progressDeadlineSeconds is how many seconds a cluster may make no progress before it counts as failed. Defaults to 600. It must be greater
 	// than minReadySeconds.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// minReadySeconds is for how long a cluster must report a revision as ready before it counts as done there. Defaults to 0.
+	// minReadySeconds is how many seconds a revision must be ready in a cluster before the rollout there counts as done. Defaults to 0.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 }
 

@@ -10,37 +10,37 @@ import (
 // ApplicationStatusApplyConfiguration represents a declarative configuration of the ApplicationStatus type for use
 // with apply.
 //
-// ApplicationStatus tells what runs where.
+// ApplicationStatus shows which revision runs in which cluster, and whether it is healthy.
 type ApplicationStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the application that the rest is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// source is what the source was when it was last read.
+	// source is the state of the source when it was last read.
 	Source *SourceStatusApplyConfiguration `json:"source,omitempty"`
 	// latestRevision is the name of the newest revision.
 	LatestRevision *string `json:"latestRevision,omitempty"`
-	// lastRevisionNumber is the highest number that a revision has had. Numbers are never used again.
+	// lastRevisionNumber is the highest number of a revision so far. Numbers are never reused.
 	LastRevisionNumber *int64 `json:"lastRevisionNumber,omitempty"`
-	// wantedRevision is the name of the revision that the application is to run, or is on the way to.
+	// wantedRevision is the name of the revision that should run.
 	WantedRevision *string `json:"wantedRevision,omitempty"`
-	// liveRevision is the name of the revision that was last released with success.
+	// liveRevision is the name of the revision that was last released successfully.
 	LiveRevision *string `json:"liveRevision,omitempty"`
-	// release is the name of the release that runs, or of the last one.
+	// release is the name of the release in progress, or of the last one.
 	Release *string `json:"release,omitempty"`
 	// releasePhase is the phase of that release.
 	ReleasePhase *deliveryv1alpha1.ReleasePhase `json:"releasePhase,omitempty"`
-	// sync is OutOfSync if any target is, else Unknown if any is, else Synced.
+	// sync is OutOfSync if any target is, otherwise Unknown if any target is, otherwise Synced.
 	Sync *deliveryv1alpha1.SyncStatus `json:"sync,omitempty"`
-	// health is the worst among the targets that are known, and Unknown if none is.
+	// health is the worst health of all targets whose health is known, and Unknown if there are none.
 	Health *deliveryv1alpha1.HealthStatus `json:"health,omitempty"`
-	// targets tell what runs in each.
+	// targets show what runs in each target.
 	Targets []TargetStatusApplyConfiguration `json:"targets,omitempty"`
-	// drift are fields of the application's objects that are not what was released: at most 20 of them.
+	// drift lists fields of the application's objects that are not as they were released, at most 20.
 	Drift []FieldDriftApplyConfiguration `json:"drift,omitempty"`
-	// driftCount is how many such fields there are in all.
+	// driftCount is the number of all such fields.
 	DriftCount *int32 `json:"driftCount,omitempty"`
-	// variants are what is to run now.
+	// variants are what should run now.
 	Variants []VariantApplyConfiguration `json:"variants,omitempty"`
-	// conditions tell how the application is.
+	// conditions show the state of the application.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

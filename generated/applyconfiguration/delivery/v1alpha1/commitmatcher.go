@@ -5,11 +5,11 @@ package v1alpha1
 // CommitMatcherApplyConfiguration represents a declarative configuration of the CommitMatcher type for use
 // with apply.
 //
-// CommitMatcher decides by the message of the commit.
+// CommitMatcher decides by the commit message whether a change goes through the pipeline.
 type CommitMatcherApplyConfiguration struct {
-	// quickSync is a regular expression. A commit that it matches goes to all targets at once.
+	// quickSync is a regular expression. A commit whose message matches goes to all targets at once.
 	QuickSync *string `json:"quickSync,omitempty"`
-	// pipeline is a regular expression. A commit that it matches goes through the pipeline. When both match, this one wins.
+	// pipeline is a regular expression. A commit whose message matches goes through the pipeline. If both match, this one wins.
 	Pipeline *string `json:"pipeline,omitempty"`
 }
 

@@ -5,11 +5,11 @@ package v1alpha1
 // DriftApplyConfiguration represents a declarative configuration of the Drift type for use
 // with apply.
 //
-// Drift says what happens when clusters no longer have what was released.
+// Drift says what happens when objects are no longer as they were released.
 type DriftApplyConfiguration struct {
-	// ignore are fields of which a difference does not count.
+	// ignore lists fields that may differ from what was released.
 	Ignore []DriftIgnoreApplyConfiguration `json:"ignore,omitempty"`
-	// heal puts back what was released. Unset, drift is only shown.
+	// heal undoes such changes. If unset, they are only shown.
 	Heal *bool `json:"heal,omitempty"`
 }
 

@@ -9,13 +9,14 @@ import (
 // FailurePolicyApplyConfiguration represents a declarative configuration of the FailurePolicy type for use
 // with apply.
 //
-// FailurePolicy says how many clusters of a stage may fail. The others are never cancelled half way.
+// FailurePolicy says how many clusters of a stage may fail. Clusters that have begun always finish.
 type FailurePolicyApplyConfiguration struct {
-	// maxFailures is how many clusters may fail before the stage does. Defaults to 0.
+	// maxFailures is how many clusters may fail without the stage failing. Defaults to 0.
 	MaxFailures *int32 `json:"maxFailures,omitempty"`
-	// onUnreachable is wait, skip or fail. Defaults to wait.
+	// onUnreachable says what happens with a cluster that cannot be reached: wait, skip or fail. Defaults to wait.
 	OnUnreachable *deliveryv1alpha1.UnreachableAction `json:"onUnreachable,omitempty"`
-	// unreachableSeconds is for how long a cluster must be silent before skip and fail act, and before later waves go on without it. Defaults to 30.
+	// unreachableSeconds is how many seconds a cluster must not answer before it is skipped or counts as failed, and before later waves begin without it.
+	// Defaults to 30.
 	UnreachableSeconds *int32 `json:"unreachableSeconds,omitempty"`
 }
 

@@ -5,21 +5,21 @@ package v1alpha1
 // FieldDriftApplyConfiguration represents a declarative configuration of the FieldDrift type for use
 // with apply.
 //
-// FieldDrift is a field that is not what was released, or an object that is not there.
+// FieldDrift is a field that is not as it was released, or an object that is missing.
 type FieldDriftApplyConfiguration struct {
 	// group is the API group of the object.
 	Group *string `json:"group,omitempty"`
-	// kind is its kind.
+	// kind is the kind of the object.
 	Kind *string `json:"kind,omitempty"`
-	// name is its name.
+	// name is the name of the object.
 	Name *string `json:"name,omitempty"`
-	// path is the field as a JSON pointer, as spec.drift.ignore takes it. It is empty if the whole object is missing.
+	// path is the JSON pointer of the field, as in spec.drift.ignore. It is empty if the whole object is missing.
 	Path *string `json:"path,omitempty"`
-	// wanted is what was released, as JSON and cut off where it is long. Values of Secrets are masked.
+	// wanted is the released value as JSON, shortened if it is long. Values of Secrets are masked.
 	Wanted *string `json:"wanted,omitempty"`
-	// found is what is there, likewise. It is empty if nothing is.
+	// found is the current value in the same form. It is empty if the field is not set.
 	Found *string `json:"found,omitempty"`
-	// clusters are those that are to have the object: at most 20 of them.
+	// clusters are the clusters that should have the object, at most 20.
 	Clusters []string `json:"clusters,omitempty"`
 }
 

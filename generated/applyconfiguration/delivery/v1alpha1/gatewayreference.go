@@ -7,11 +7,11 @@ package v1alpha1
 //
 // GatewayReference names a Gateway.
 type GatewayReferenceApplyConfiguration struct {
-	// namespace is the namespace that the Gateway is in. Unset, it is that of the application.
+	// namespace is the namespace of the Gateway. Defaults to that of the application.
 	Namespace *string `json:"namespace,omitempty"`
 	// name is the name of the Gateway.
 	Name *string `json:"name,omitempty"`
-	// sectionName is the name of a listener. It is for HTTPRoute.
+	// sectionName is the name of a listener of the Gateway. Only for HTTPRoute.
 	SectionName *string `json:"sectionName,omitempty"`
 }
 

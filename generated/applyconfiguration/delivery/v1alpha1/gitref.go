@@ -5,7 +5,7 @@ package v1alpha1
 // GitRefApplyConfiguration represents a declarative configuration of the GitRef type for use
 // with apply.
 //
-// GitRef says what of a repository is wanted. At most one field is set.
+// GitRef names a state of a repository. Set at most one field.
 type GitRefApplyConfiguration struct {
 	// branch follows the head of a branch.
 	Branch *string `json:"branch,omitempty"`

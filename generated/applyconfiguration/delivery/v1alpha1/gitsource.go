@@ -14,19 +14,19 @@ type GitSourceApplyConfiguration struct {
 	// url is the address of the repository: https:// or ssh://, USER@HOST:PATH for SSH, http:// where start --outbound-http allows it, or file://
 	// for one on the server's own disk, below a folder that start --outbound-files names. Credentials go to secretRef.
 	URL *string `json:"url,omitempty"`
-	// ref says what of the repository is wanted. Unset, it is the head of the branch that the repository names as its default.
+	// ref is the branch, tag, version or commit to use. If unset, it is the head of the repository's default branch.
 	Ref *GitRefApplyConfiguration `json:"ref,omitempty"`
-	// path is the folder that the manifests are in, from the root of the repository. Unset, it is the root.
+	// path is the folder with the manifests, relative to the root of the repository. Defaults to the root.
 	Path *string `json:"path,omitempty"`
-	// interval is how often the repository is asked for changes. Defaults to 1m. It is at least 10s.
+	// interval is how often the repository is polled for changes. Defaults to 1m, and must be at least 10s.
 	Interval *v1.Duration `json:"interval,omitempty"`
 	// secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH,
 	// ca.crt for the server's certificate authority.
 	SecretRef *SecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
-	// webhook has the repository asked at once when its forge announces a push, by POST /hooks/git/NAMESPACE/NAME of the API server. It is
-	// asked after interval all the same.
+	// webhook lets GitHub, GitLab or another git server announce pushes, so that they are noticed at once: it sends them to /hooks/git/NAMESPACE/NAME of the
+	// API server. The repository is polled every interval all the same.
 	Webhook *GitWebhookApplyConfiguration `json:"webhook,omitempty"`
-	// pipecd says what an app.pipecd.yaml in the folder leaves to the configuration of piped.
+	// pipecd has what an app.pipecd.yaml in the folder refers to and PipeCD reads from the configuration of piped.
 	Pipecd *PipecdConfigApplyConfiguration `json:"pipecd,omitempty"`
 }
 

@@ -7,8 +7,8 @@ package v1alpha1
 //
 // GitWebhook says who may announce pushes.
 type GitWebhookApplyConfiguration struct {
-	// secretRef names a Secret in the namespace of the application that holds, under the key token, what the forge was given as the secret of
-	// the webhook.
+	// secretRef names a Secret in the namespace of the application. Its key token holds the secret that was entered for the webhook at the git
+	// server.
 	SecretRef *SecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
 }
 

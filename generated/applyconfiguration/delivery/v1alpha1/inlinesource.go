@@ -11,8 +11,8 @@ import (
 //
 // InlineSource holds manifests.
 type InlineSourceApplyConfiguration struct {
-	// objects are the manifests, each with its apiVersion, kind and name. They are readable to all who may read the application, so a Secret is
-	// not allowed among them.
+	// objects are the manifests, each with apiVersion, kind and metadata.name. Everybody who may read the application can read them, so Secrets are not
+	// allowed.
 	Objects []runtime.RawExtension `json:"objects,omitempty"`
 }
 

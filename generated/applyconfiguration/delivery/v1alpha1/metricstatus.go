@@ -9,17 +9,17 @@ import (
 // MetricStatusApplyConfiguration represents a declarative configuration of the MetricStatus type for use
 // with apply.
 //
-// MetricStatus tells what an analysis has found of one of its metrics, requests or Jobs.
+// MetricStatus shows the results of one metric, request or Job of an analysis.
 type MetricStatusApplyConfiguration struct {
-	// name is metrics, https or jobs and a position from 0, such as metrics-0, or restarts.
+	// name is the field and position of the metric in the options of the stage, such as metrics-0, https-1 or jobs-0, or restarts.
 	Name *string `json:"name,omitempty"`
-	// checks is how often it was looked at.
+	// checks is how often it was measured.
 	Checks *int32 `json:"checks,omitempty"`
-	// failures is how often it was bad.
+	// failures is how many of these measurements were bad.
 	Failures *int32 `json:"failures,omitempty"`
-	// lastTime is when it was last looked at.
+	// lastTime is when it was last measured.
 	LastTime *v1.Time `json:"lastTime,omitempty"`
-	// message says what was found then.
+	// message says what the last measurement has found.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -9,15 +9,15 @@ import (
 // NotificationApplyConfiguration represents a declarative configuration of the Notification type for use
 // with apply.
 //
-// Notification says who is told of what.
+// Notification sends events to an address.
 type NotificationApplyConfiguration struct {
-	// name names it in messages. It must be unique in the application.
+	// name is how messages refer to the notification. It must be unique within the application.
 	Name *string `json:"name,omitempty"`
 	// type is Webhook or Slack. Defaults to Webhook.
 	Type *deliveryv1alpha1.NotificationType `json:"type,omitempty"`
-	// events are what notices are sent about. Empty stands for all.
+	// events are the events to send. If empty, all are sent.
 	Events []deliveryv1alpha1.NotificationEvent `json:"events,omitempty"`
-	// secretRef names a Secret in the namespace of the application that holds the address under the key url.
+	// secretRef names a Secret in the namespace of the application. Its key url holds the address to send to.
 	SecretRef *SecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
 }
 

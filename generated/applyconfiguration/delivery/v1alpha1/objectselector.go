@@ -11,8 +11,8 @@ import (
 //
 // ObjectSelector selects objects of a namespace by their labels, and by their kinds if any are listed.
 type ObjectSelectorApplyConfiguration struct {
-	// kinds are written KIND, or KIND.GROUP for one that is not built in. Empty selects workloads but bare Pods, Services, ConfigMaps,
-	// Secrets, Ingresses and HorizontalPodAutoscalers.
+	// kinds are the kinds to select, as KIND, or KIND.GROUP for custom resources. If empty, these are all kinds of workloads except bare Pods, and
+	// Services, ConfigMaps, Secrets, Ingresses and HorizontalPodAutoscalers.
 	Kinds                              []string `json:"kinds,omitempty"`
 	v1.LabelSelectorApplyConfiguration `json:""`
 }

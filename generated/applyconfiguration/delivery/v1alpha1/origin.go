@@ -13,15 +13,15 @@ import (
 type OriginApplyConfiguration struct {
 	// url is the address of the repository, without credentials.
 	URL *string `json:"url,omitempty"`
-	// ref is the branch or tag that the commit was found by.
+	// ref is the branch or tag that pointed to the commit.
 	Ref *string `json:"ref,omitempty"`
 	// commit is the hash of the commit.
 	Commit *string `json:"commit,omitempty"`
-	// author is the name of its author.
+	// author is the author of the commit.
 	Author *string `json:"author,omitempty"`
-	// message is what its author wrote about it.
+	// message is the commit message.
 	Message *string `json:"message,omitempty"`
-	// time is when it was made.
+	// time is when the commit was made.
 	Time *v1.Time `json:"time,omitempty"`
 }
 

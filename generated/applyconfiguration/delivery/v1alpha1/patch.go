@@ -5,7 +5,7 @@ package v1alpha1
 // PatchApplyConfiguration represents a declarative configuration of the Patch type for use
 // with apply.
 //
-// Patch changes manifests, in the words of kustomize.
+// Patch changes manifests, as a patch in a kustomization.yaml does.
 type PatchApplyConfiguration struct {
 	// target selects the objects that are changed. It may be unset if the patch is a strategic merge patch that names its object.
 	Target *PatchTargetApplyConfiguration `json:"target,omitempty"`

@@ -5,9 +5,9 @@ package v1alpha1
 // PipelineApplyConfiguration represents a declarative configuration of the Pipeline type for use
 // with apply.
 //
-// Pipeline is the way of a new revision, stage by stage.
+// Pipeline lists the stages that the release of a new revision goes through.
 type PipelineApplyConfiguration struct {
-	// stages are gone through one after the other. When one fails, the release does.
+	// stages run one after the other. When a stage fails, the release fails.
 	Stages []StageApplyConfiguration `json:"stages,omitempty"`
 }
 

@@ -7,9 +7,9 @@ package v1alpha1
 //
 // Planner says which changes go through the pipeline.
 type PlannerApplyConfiguration struct {
-	// alwaysUsePipeline sends every change through the pipeline, also the first one.
+	// alwaysUsePipeline sends every change through the pipeline, even the first one.
 	AlwaysUsePipeline *bool `json:"alwaysUsePipeline,omitempty"`
-	// commitMatcher decides by the message of the commit, unless alwaysUsePipeline is set.
+	// commitMatcher decides by the commit message. It has no effect if alwaysUsePipeline is set.
 	CommitMatcher *CommitMatcherApplyConfiguration `json:"commitMatcher,omitempty"`
 }
 

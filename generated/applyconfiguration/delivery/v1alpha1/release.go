@@ -14,14 +14,14 @@ import (
 // ReleaseApplyConfiguration represents a declarative configuration of the Release type for use
 // with apply.
 //
-// Release is one deployment of one revision of an Application.
+// Release brings one revision of an Application to its clusters. Its status shows how far it has got, stage by stage and cluster by cluster.
 type ReleaseApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard metadata of every object.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says what is released. It cannot be changed.
+	// spec says which revision is released to which targets. It cannot be changed.
 	Spec *ReleaseSpecApplyConfiguration `json:"spec,omitempty"`
-	// status tells how far the release is.
+	// status shows how far the release has got.
 	Status *ReleaseStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -13,19 +13,19 @@ import (
 type ReleasePlanApplyConfiguration struct {
 	// strategy is QuickSync or Pipeline.
 	Strategy *deliveryv1alpha1.ReleaseStrategy `json:"strategy,omitempty"`
-	// reason says why it is that.
+	// reason says why this strategy was chosen.
 	Reason *string `json:"reason,omitempty"`
-	// stages are those of the release, each with its id.
+	// stages are the stages of the release, each with its id.
 	Stages []StageApplyConfiguration `json:"stages,omitempty"`
-	// targets are the clusters that the release is about, as they were when it began.
+	// targets are the targets of the release, with the clusters that they had when it began.
 	Targets []ResolvedTargetApplyConfiguration `json:"targets,omitempty"`
-	// rollback says when a release that fails is taken back.
+	// rollback says when the release is rolled back if it fails.
 	Rollback *RollbackApplyConfiguration `json:"rollback,omitempty"`
-	// prune deletes what the revision does not have.
+	// prune deletes objects that the revision does not have.
 	Prune *bool `json:"prune,omitempty"`
-	// progressDeadlineSeconds is how long a cluster may make no progress.
+	// progressDeadlineSeconds is how many seconds a cluster may make no progress.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
-	// minReadySeconds is for how long a cluster must report the revision as ready.
+	// minReadySeconds is how many seconds the revision must be ready in a cluster.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 }
 

@@ -10,25 +10,25 @@ import (
 // ReleaseRequestApplyConfiguration represents a declarative configuration of the ReleaseRequest type for use
 // with apply.
 //
-// ReleaseRequest is what somebody has asked of a release.
+// ReleaseRequest is an approval, cancellation or the like that a user has made.
 type ReleaseRequestApplyConfiguration struct {
 	// type is Approve, Cancel, Skip, Retry or Rollback.
 	Type *deliveryv1alpha1.RequestType `json:"type,omitempty"`
-	// stage is the id of the stage that it is about.
+	// stage is the id of the stage that the request is for.
 	Stage *string `json:"stage,omitempty"`
-	// attempt is the attempt of the stage that it is about.
+	// attempt is the attempt of the stage that the request is for.
 	Attempt *int32 `json:"attempt,omitempty"`
-	// targets are the names of the targets that it is about. Empty stands for all.
+	// targets are the names of the targets that the request is for. If empty, it is for all.
 	Targets []string `json:"targets,omitempty"`
-	// rollback is set on Cancel if what the release has done is to be taken back.
+	// rollback is set for a Cancel that also rolls back.
 	Rollback *bool `json:"rollback,omitempty"`
-	// user is the name of who asked.
+	// user is the name of the user who made the request.
 	User *string `json:"user,omitempty"`
-	// groups are those of who asked.
+	// groups are the groups of that user.
 	Groups []string `json:"groups,omitempty"`
-	// comment is what they said.
+	// comment is what the user has written about it.
 	Comment *string `json:"comment,omitempty"`
-	// time is when they asked.
+	// time is when the request was made.
 	Time *v1.Time `json:"time,omitempty"`
 }
 

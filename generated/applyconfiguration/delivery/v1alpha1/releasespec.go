@@ -15,13 +15,14 @@ type ReleaseSpecApplyConfiguration struct {
 	Application *string `json:"application,omitempty"`
 	// revision is the name of the ApplicationRevision.
 	Revision *string `json:"revision,omitempty"`
-	// strategy is QuickSync or Pipeline. Unset, the planner of the application decides.
+	// strategy is QuickSync, which goes to all targets at once, or Pipeline, which goes through the stages of the application's pipeline. If unset, the
+	// planner of the application decides.
 	Strategy *deliveryv1alpha1.ReleaseStrategy `json:"strategy,omitempty"`
-	// targets are the names of those of the application's targets that the revision is released to. Empty stands for all.
+	// targets are the names of the application's targets that the revision is released to. If empty, it is released to all.
 	Targets []string `json:"targets,omitempty"`
-	// rollbackOf is the name of the release that this one takes back.
+	// rollbackOf is the name of the release that this one rolls back.
 	RollbackOf *string `json:"rollbackOf,omitempty"`
-	// triggeredBy says why there is the release, and who made it.
+	// triggeredBy says why the release was made, and by whom.
 	TriggeredBy *ReleaseTriggerApplyConfiguration `json:"triggeredBy,omitempty"`
 }
 

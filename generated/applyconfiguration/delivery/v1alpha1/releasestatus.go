@@ -11,38 +11,38 @@ import (
 // ReleaseStatusApplyConfiguration represents a declarative configuration of the ReleaseStatus type for use
 // with apply.
 //
-// ReleaseStatus tells how far a release is.
+// ReleaseStatus shows how far a release has got.
 type ReleaseStatusApplyConfiguration struct {
 	// observedGeneration is the generation of the release that the rest is about.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase is Pending, Running, RollingBack, Succeeded, Failed, RolledBack, Cancelled or Superseded.
 	Phase *deliveryv1alpha1.ReleasePhase `json:"phase,omitempty"`
-	// message says what the release waits for, or how it ended.
+	// message says what the release is waiting for, or how it ended.
 	Message *string `json:"message,omitempty"`
-	// sequence counts the releases of the application that have begun, from 1. The one with the highest says what the application is to run.
+	// sequence is the position of the release among those of the application that have begun, counted from 1. What the release with the highest sequence says
+	// is what should run.
 	Sequence *int64 `json:"sequence,omitempty"`
-	// startTime is when it began.
+	// startTime is when the release began.
 	StartTime *v1.Time `json:"startTime,omitempty"`
-	// endTime is when it ended.
+	// endTime is when the release ended.
 	EndTime *v1.Time `json:"endTime,omitempty"`
-	// plan is what was decided when the release began. It does not follow the application.
+	// plan is what was decided when the release began. Later changes of the Application do not change it.
 	Plan *ReleasePlanApplyConfiguration `json:"plan,omitempty"`
-	// before are the variants that were there when the release began. A rollback puts them back.
+	// before are the variants that ran when the release began. A rollback restores them.
 	Before []VariantApplyConfiguration `json:"before,omitempty"`
-	// beforeRevision is the name of the revision that had last been released with success then. It is empty for the first release.
+	// beforeRevision is the name of the last revision that had been released successfully by then. It is empty for the first release.
 	BeforeRevision *string `json:"beforeRevision,omitempty"`
-	// variants are what the application is to run now.
+	// variants are what should run now.
 	Variants []VariantApplyConfiguration `json:"variants,omitempty"`
-	// edits count, by cluster, how often the release has changed what the cluster is to run. What a cluster reports proves something only about
-	// the edit that it names.
+	// edits count for each cluster how often the release has changed what should run there. Manifold uses them to recognise outdated reports of clusters.
 	Edits map[string]int64 `json:"edits,omitempty"`
-	// endsAs is the phase that the release ends in once it has been taken back.
+	// endsAs is the phase that the release will have after its rollback.
 	EndsAs *deliveryv1alpha1.ReleasePhase `json:"endsAs,omitempty"`
-	// stages tell how far each is, in their order. A rollback is a stage of its own, behind the others.
+	// stages show how far each stage has got, in order. A rollback is an additional stage at the end.
 	Stages []StageStatusApplyConfiguration `json:"stages,omitempty"`
-	// requests are what people have asked for by the subresources of the release. The server alone writes them.
+	// requests are the approvals, cancellations and the like that users have made by the subresources of the release. Only the server writes them.
 	Requests []ReleaseRequestApplyConfiguration `json:"requests,omitempty"`
-	// conditions tell how the release is.
+	// conditions show the state of the release.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

@@ -9,13 +9,13 @@ import (
 // ReleaseTriggerApplyConfiguration represents a declarative configuration of the ReleaseTrigger type for use
 // with apply.
 //
-// ReleaseTrigger says why there is a release.
+// ReleaseTrigger says why a release was made.
 type ReleaseTriggerApplyConfiguration struct {
 	// cause is Command, Revision, Pin, Drift, Targets or Promotion. Defaults to Command.
 	Cause *deliveryv1alpha1.ReleaseCause `json:"cause,omitempty"`
-	// user is the name of who made the release. The server writes it.
+	// user is the name of the user who made the release. The server sets it.
 	User *string `json:"user,omitempty"`
-	// message is for people to read.
+	// message explains the reason to people.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -11,7 +11,7 @@ type ResolvedTargetApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// clusters are the names of its clusters, sorted.
 	Clusters []string `json:"clusters,omitempty"`
-	// weight is the part, in percent, of each workload's replicas that go to the target.
+	// weight is the percentage of the replicas of each workload that the target gets.
 	Weight *int32 `json:"weight,omitempty"`
 }
 

@@ -9,9 +9,9 @@ import (
 // RollbackApplyConfiguration represents a declarative configuration of the Rollback type for use
 // with apply.
 //
-// Rollback says when a release that fails is taken back. A rollback goes to all targets at once and has succeeded if it has in one.
+// Rollback says when a failed release is rolled back. A rollback goes to all targets at once, and succeeds if it succeeds in at least one.
 type RollbackApplyConfiguration struct {
-	// when is Any, All or Never. Defaults to Any.
+	// when is Any, which rolls back as soon as a stage fails; All, which does so only if all clusters of the stage have failed; or Never. Defaults to Any.
 	When *deliveryv1alpha1.RollbackWhen `json:"when,omitempty"`
 }
 

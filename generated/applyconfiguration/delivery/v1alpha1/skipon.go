@@ -5,12 +5,12 @@ package v1alpha1
 // SkipOnApplyConfiguration represents a declarative configuration of the SkipOn type for use
 // with apply.
 //
-// SkipOn are changes for which a stage is skipped: one that matches any field does.
+// SkipOn says for which changes a stage is skipped: those that match any of the fields.
 type SkipOnApplyConfiguration struct {
-	// commitMessagePrefixes are what the message of the commit may begin with.
+	// commitMessagePrefixes match changes whose commit message begins with one of them.
 	CommitMessagePrefixes []string `json:"commitMessagePrefixes,omitempty"`
-	// paths are patterns of files, such as docs/**, from the root of the repository. A revision that differs from the one that ran before by no
-	// other files matches.
+	// paths are patterns of files, such as docs/**, relative to the root of the repository. They match a revision if no other files have changed since the
+	// revision that ran before.
 	Paths []string `json:"paths,omitempty"`
 }
 

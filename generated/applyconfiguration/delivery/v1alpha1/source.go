@@ -7,12 +7,12 @@ package v1alpha1
 //
 // Source says where manifests come from. Exactly one field is set.
 type SourceApplyConfiguration struct {
-	// git takes them from a git repository.
+	// git reads the manifests from a git repository.
 	Git *GitSourceApplyConfiguration `json:"git,omitempty"`
-	// selector takes objects of the application's namespace, which users apply themselves. A change of one of them is held back in every
-	// cluster until it is released there.
+	// selector selects objects in the namespace of the application that you apply yourself. When you change one of them, every cluster keeps the old
+	// version until the change is released there.
 	Selector *ObjectSelectorApplyConfiguration `json:"selector,omitempty"`
-	// inline holds them itself.
+	// inline has the manifests in the Application itself.
 	Inline *InlineSourceApplyConfiguration `json:"inline,omitempty"`
 }
 

@@ -9,13 +9,13 @@ import (
 // SourceStatusApplyConfiguration represents a declarative configuration of the SourceStatus type for use
 // with apply.
 //
-// SourceStatus is what a source was when it was last read.
+// SourceStatus is the state of a source when it was last read.
 type SourceStatusApplyConfiguration struct {
 	// origin is where the manifests came from.
 	Origin *OriginApplyConfiguration `json:"origin,omitempty"`
-	// hash is that of the manifests, or of the tree that they were in.
+	// hash is the hash of the manifests, or of the git tree that contains them.
 	Hash *string `json:"hash,omitempty"`
-	// time is when the source changed last.
+	// time is when the source last changed.
 	Time *v1.Time `json:"time,omitempty"`
 }
 

@@ -16,23 +16,24 @@ type StageApplyConfiguration struct {
 	// K8S_BASELINE_CLEAN, K8S_TRAFFIC_ROUTING, WAIT, WAIT_APPROVAL, ANALYSIS or SCRIPT_RUN. Those that begin with K8S_ may also be written
 	// with K8S_MULTI_.
 	Name *string `json:"name,omitempty"`
-	// id names the stage in releases and commands. It must be unique in the pipeline. Unset, it is "stage-" and the stage's position,
-	// from 0.
+	// id is how releases and commands refer to the stage. It must be unique within the pipeline. Defaults to "stage-" and the position of the stage,
+	// counted from 0.
 	ID *string `json:"id,omitempty"`
-	// desc is for people to read.
+	// desc is a description for people to read.
 	Desc *string `json:"desc,omitempty"`
-	// with are the stage's own options.
+	// with has the options of the stage. Which there are depends on its name.
 	With *runtime.RawExtension `json:"with,omitempty"`
-	// targets are the names of those of the application's targets that the stage is about. Empty stands for all. Stages that change nothing
-	// in clusters have none.
+	// targets are the names of the targets that the stage changes. If empty, it changes all. Not allowed for stages that change nothing in clusters, such as
+	// WAIT.
 	Targets []string `json:"targets,omitempty"`
-	// waves divide the clusters of the stage: a wave begins when the one before it is done. Empty stands for all at once.
+	// waves split the clusters of the stage into groups. A wave begins when the one before it is done. If empty, all clusters change at once.
 	Waves []WaveApplyConfiguration `json:"waves,omitempty"`
-	// timeout is how long the stage may take. Unset, WAIT_APPROVAL may take 6h, and others are bounded by the progress of their clusters.
+	// timeout is how long the stage may take. Defaults to 6h for WAIT_APPROVAL. Other stages without a timeout may take as long as their clusters make
+	// progress.
 	Timeout *v1.Duration `json:"timeout,omitempty"`
-	// skipOn are changes for which the stage is skipped.
+	// skipOn says for which changes the stage is skipped.
 	SkipOn *SkipOnApplyConfiguration `json:"skipOn,omitempty"`
-	// failure says how many clusters may fail. Unset, none may, and one that cannot be reached is waited for.
+	// failure says how many clusters may fail before the stage fails. If unset, none may, and the stage waits for clusters that cannot be reached.
 	Failure *FailurePolicyApplyConfiguration `json:"failure,omitempty"`
 }
 

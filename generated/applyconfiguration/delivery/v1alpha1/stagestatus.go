@@ -10,7 +10,7 @@ import (
 // StageStatusApplyConfiguration represents a declarative configuration of the StageStatus type for use
 // with apply.
 //
-// StageStatus tells how far a stage is.
+// StageStatus shows how far a stage has got.
 type StageStatusApplyConfiguration struct {
 	// id is that of the stage.
 	ID *string `json:"id,omitempty"`
@@ -18,21 +18,21 @@ type StageStatusApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// phase is NotStarted, Running, Succeeded, Failed, Cancelled, Skipped or Exited.
 	Phase *deliveryv1alpha1.StagePhase `json:"phase,omitempty"`
-	// attempt counts how often the stage has begun. Somebody who retries it makes it one more.
+	// attempt counts how often the stage has been started. Each retry adds one.
 	Attempt *int32 `json:"attempt,omitempty"`
 	// startTime is when the attempt began.
 	StartTime *v1.Time `json:"startTime,omitempty"`
 	// endTime is when it ended.
 	EndTime *v1.Time `json:"endTime,omitempty"`
-	// message says what the stage waits for, or how it ended.
+	// message says what the stage is waiting for, or how it ended.
 	Message *string `json:"message,omitempty"`
-	// metadata is what the stage has noted for itself.
+	// metadata is internal data of the stage.
 	Metadata map[string]string `json:"metadata,omitempty"`
-	// approvers are the users whose approval of this attempt counts.
+	// approvers are the users who have approved this attempt.
 	Approvers []string `json:"approvers,omitempty"`
-	// metrics tell what an analysis has found so far.
+	// metrics show what an analysis has measured so far.
 	Metrics []MetricStatusApplyConfiguration `json:"metrics,omitempty"`
-	// targets tell how far each cluster of the stage is.
+	// targets show how far each cluster of the stage has got.
 	Targets []StageTargetStatusApplyConfiguration `json:"targets,omitempty"`
 }
 

@@ -10,41 +10,41 @@ import (
 // StageTargetStatusApplyConfiguration represents a declarative configuration of the StageTargetStatus type for use
 // with apply.
 //
-// StageTargetStatus tells how far a cluster is in a stage.
+// StageTargetStatus shows how far a cluster has got in a stage.
 type StageTargetStatusApplyConfiguration struct {
 	// name is that of the target.
 	Name *string `json:"name,omitempty"`
 	// cluster is the name of the cluster.
 	Cluster *string `json:"cluster,omitempty"`
-	// wave is the position of its wave, from 0.
+	// wave is the position of its wave, counted from 0.
 	Wave *int32 `json:"wave,omitempty"`
-	// retired is set where the cluster is no target any more, and the application leaves it.
+	// retired is set if the cluster no longer belongs to a target, so that the application is removed from it.
 	Retired *bool `json:"retired,omitempty"`
 	// phase is Pending, Running, Succeeded, Failed, Unreachable or Skipped.
 	Phase *deliveryv1alpha1.TargetPhase `json:"phase,omitempty"`
-	// message says what the cluster waits for, or how it ended.
+	// message says what the cluster is waiting for, or how it ended.
 	Message *string `json:"message,omitempty"`
 	// revision is the name of the revision that the cluster reports.
 	Revision *string `json:"revision,omitempty"`
-	// replicas are the pods that are wanted of it.
+	// replicas is the number of pods that should run there.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// ready are those of them that are ready.
+	// ready is the number of these pods that are ready.
 	Ready *int32 `json:"ready,omitempty"`
-	// workloads are the replicas that are wanted, by the workload's KIND/NAME among the manifests.
+	// workloads are the replicas that should run there, by workload, as KIND/NAME.
 	Workloads map[string]int32 `json:"workloads,omitempty"`
-	// shares are the percentages of the requests that arrive here, by variant.
+	// shares are the percentages of the requests in this cluster that each variant gets.
 	Shares map[string]int32 `json:"shares,omitempty"`
-	// drainedSince is since when the variant that the stage takes away gets no more requests here.
+	// drainedSince is when the variant that the stage removes got its last requests here.
 	DrainedSince *v1.Time `json:"drainedSince,omitempty"`
-	// progress grows whenever the cluster gets further.
+	// progress is a number that grows whenever the cluster makes progress.
 	Progress *int64 `json:"progress,omitempty"`
-	// startTime is when the cluster was told.
+	// startTime is when the change was sent to the cluster.
 	StartTime *v1.Time `json:"startTime,omitempty"`
 	// progressTime is when it last made progress.
 	ProgressTime *v1.Time `json:"progressTime,omitempty"`
-	// readySince is since when it reports that all is ready.
+	// readySince is since when everything has been ready.
 	ReadySince *v1.Time `json:"readySince,omitempty"`
-	// endTime is when it was done.
+	// endTime is when the cluster was done.
 	EndTime *v1.Time `json:"endTime,omitempty"`
 }
 

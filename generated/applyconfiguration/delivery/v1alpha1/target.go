@@ -10,23 +10,23 @@ import (
 // TargetApplyConfiguration represents a declarative configuration of the Target type for use
 // with apply.
 //
-// Target is a place that an application goes to: a cluster, or all that a selector selects. They get the same manifests.
+// Target is a cluster that an application goes to, or a group of clusters that get the same manifests.
 type TargetApplyConfiguration struct {
-	// name names the target in stages, releases and messages. It must be unique in the application.
+	// name is how stages, releases and messages refer to the target. It must be unique within the application.
 	Name *string `json:"name,omitempty"`
 	// cluster is the name of a cluster. Exactly one of cluster and clusterSelector is set.
 	Cluster *string `json:"cluster,omitempty"`
-	// clusterSelector selects clusters by the labels of the Cluster objects. Who is selected is settled when a release begins.
+	// clusterSelector selects clusters by the labels of their Cluster objects. The selection is made when a release begins.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
-	// follow says when the target follows its clusters: one that comes to match gets what the target runs, and one that no longer does is left,
-	// with the next release of the application, or at once, by a release that is about this alone. Defaults to NextRelease.
+	// follow says what happens when a cluster begins to match the clusterSelector, or no longer does. NextRelease installs the application there, or removes
+	// it, with the next release. Immediately does so at once, by a release for this cluster alone. Defaults to NextRelease.
 	Follow *deliveryv1alpha1.FollowPolicy `json:"follow,omitempty"`
-	// path is the folder of the target's own manifests, from spec.source.git.path. Unset, it is that folder itself.
+	// path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to that folder.
 	Path *string `json:"path,omitempty"`
 	// patches change the manifests for this target.
 	Patches []PatchApplyConfiguration `json:"patches,omitempty"`
-	// weight is the part, in percent, of each workload's replicas that go to the target. Targets without a weight share what the others leave
-	// evenly. When no target has one, each gets the whole number.
+	// weight is the percentage of the replicas of each workload that this target gets. Targets without a weight share the rest evenly. If no target has a
+	// weight, each cluster gets the full number of replicas.
 	Weight *int32 `json:"weight,omitempty"`
 }
 

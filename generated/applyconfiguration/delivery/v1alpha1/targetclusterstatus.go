@@ -9,23 +9,23 @@ import (
 // TargetClusterStatusApplyConfiguration represents a declarative configuration of the TargetClusterStatus type for use
 // with apply.
 //
-// TargetClusterStatus tells what runs in a cluster of a target.
+// TargetClusterStatus shows what runs in a cluster of a target.
 type TargetClusterStatusApplyConfiguration struct {
-	// name is that of the cluster.
+	// name is the name of the cluster.
 	Name *string `json:"name,omitempty"`
-	// revision is the name of the revision that the cluster is to run.
+	// revision is the name of the revision that should run in the cluster.
 	Revision *string `json:"revision,omitempty"`
-	// liveRevision is the name of the revision that it runs.
+	// liveRevision is the name of the revision that runs there.
 	LiveRevision *string `json:"liveRevision,omitempty"`
-	// replicas are the pods of the application itself that the cluster is to run.
+	// replicas is the number of pods that should run in the cluster, without those of canary and baseline.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// ready are those of them that are ready.
+	// ready is the number of these pods that are ready.
 	Ready *int32 `json:"ready,omitempty"`
 	// sync is Synced, OutOfSync or Unknown.
 	Sync *deliveryv1alpha1.SyncStatus `json:"sync,omitempty"`
 	// health is Healthy, Progressing, Degraded, Missing or Unknown.
 	Health *deliveryv1alpha1.HealthStatus `json:"health,omitempty"`
-	// message says why it is so: of drift, the object and the field, what was wanted and what was found.
+	// message explains sync and health. For drift it names the object and the field, what was released and what was found.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -9,21 +9,21 @@ import (
 // TargetStatusApplyConfiguration represents a declarative configuration of the TargetStatus type for use
 // with apply.
 //
-// TargetStatus tells what runs in a target.
+// TargetStatus shows what runs in a target.
 type TargetStatusApplyConfiguration struct {
-	// name is that of the target.
+	// name is the name of the target.
 	Name *string `json:"name,omitempty"`
-	// revision is the name of the revision that the target is to run, while all of its clusters are to run the same.
+	// revision is the name of the revision that should run in the target. It is empty while its clusters should run different ones.
 	Revision *string `json:"revision,omitempty"`
-	// liveRevision is the name of the revision that runs in all of its clusters.
+	// liveRevision is the name of the revision that runs in all clusters of the target.
 	LiveRevision *string `json:"liveRevision,omitempty"`
-	// sync is OutOfSync if any cluster is, else Unknown if any is, else Synced.
+	// sync is OutOfSync if any cluster is, otherwise Unknown if any cluster is, otherwise Synced.
 	Sync *deliveryv1alpha1.SyncStatus `json:"sync,omitempty"`
-	// health is the worst among the clusters that are known, and Unknown if none is.
+	// health is the worst health of all clusters whose health is known, and Unknown if there are none.
 	Health *deliveryv1alpha1.HealthStatus `json:"health,omitempty"`
-	// message says why it is so.
+	// message explains sync and health.
 	Message *string `json:"message,omitempty"`
-	// clusters tell what runs in each of the target's clusters.
+	// clusters show what runs in each cluster of the target.
 	Clusters []TargetClusterStatusApplyConfiguration `json:"clusters,omitempty"`
 }
 

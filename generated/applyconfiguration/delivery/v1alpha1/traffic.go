@@ -9,37 +9,38 @@ import (
 // TrafficApplyConfiguration represents a declarative configuration of the Traffic type for use
 // with apply.
 //
-// Traffic says how requests are shared out over variants.
+// Traffic says how requests are split between the variants: primary, canary and baseline.
 type TrafficApplyConfiguration struct {
-	// method is HTTPRoute, VirtualService, Ingress, Service or Replicas. HTTPRoute and VirtualService set weights of a route. Ingress has the paths of
-	// the application lead to one variant, which gets everything, and gives each copy a path of its own below, such as /canary; with nginxCanary it
-	// sets weights as well. Service has the Service in front lead to one variant, which gets everything. Replicas has it lead to all of them, and gives
-	// copies as many pods as their shares take beside those of the primary, which gets everything, nothing, or at least 20 percent.
+	// method is how requests are split. HTTPRoute and VirtualService set the weights of a route. Ingress sends all requests to one variant, and gives
+	// canary and baseline paths of their own, such as /canary; with nginxCanary it sets a weight instead. Service changes the selector of the Service, so
+	// that one variant gets all requests. Replicas puts the pods of all variants behind one Service, and gives canary and baseline as many pods as their
+	// percentage needs; the primary then gets all requests, none, or at least 20 percent.
 	Method *deliveryv1alpha1.TrafficMethod `json:"method,omitempty"`
-	// host is what the application is called from outside. Where name is not set, a route of the method's kind is made for it, which has the name of
-	// the application, belongs to it, and leads to the Service in front. A VirtualService is made as the ServiceAccount that spec.serviceAccountName
-	// names. An object of that name which somebody else has made is left as it is, and releases are refused.
+	// host is the host name by which users call the application. If name is not set, Manifold makes an HTTPRoute, VirtualService or Ingress for this host. It
+	// has the name of the application, is deleted with it, and leads to the Service of the application. A VirtualService is made by the ServiceAccount in
+	// spec.serviceAccountName. If there is an object of that name already that does not belong to the application, it stays as it is, and releases fail.
 	Host *string `json:"host,omitempty"`
-	// name is that of an HTTPRoute, VirtualService or Ingress in the namespace of the application or among its manifests. It stays as it is: clusters
-	// hold it with other weights or paths, and what leads elsewhere is kept. No route is made then.
+	// name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. The object itself is
+	// not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made.
 	Name *string `json:"name,omitempty"`
-	// port is that of the Service in front to which a route that is made leads. It may be left out where the Service has one alone.
+	// port is the port of the Service that the route which Manifold makes leads to. It may be unset if the Service has only one.
 	Port *int32 `json:"port,omitempty"`
-	// gateways are what an HTTPRoute that is made belongs to, without which none is made, or the gateways of a VirtualService that is made; none of
-	// these stands for the mesh.
+	// gateways are the Gateways of the HTTPRoute or VirtualService that Manifold makes. They are required for an HTTPRoute. A VirtualService without gateways
+	// is for requests within the mesh.
 	Gateways []GatewayReferenceApplyConfiguration `json:"gateways,omitempty"`
-	// routes are the names of the rules in the HTTPRoute or VirtualService that name names whose weights are changed. Empty stands for all that send
-	// requests to the Service.
+	// routes are the names of the rules, in the HTTPRoute or VirtualService that name refers to, whose weights are set. If empty, these are all rules that
+	// lead to the Service of the application.
 	Routes []string `json:"routes,omitempty"`
-	// subsets tells variants apart by subsets of a DestinationRule, which you write. Unset, each variant has a Service. It is for VirtualService.
+	// subsets uses the subsets of a DestinationRule, which you write, to tell variants apart. If unset, each variant has a Service of its own. Only for
+	// VirtualService.
 	Subsets *bool `json:"subsets,omitempty"`
-	// className is the class of an Ingress that is made.
+	// className is the IngressClass of the Ingress that Manifold makes.
 	ClassName *string `json:"className,omitempty"`
-	// nginxCanary shares out by annotations that the controller of nginx reads: a second Ingress, whose name ends in that of the canary, gets the
-	// canary's share of the requests for the same hosts and paths. A baseline gets none. Unset, each copy has a path of its own, and no percentages are
-	// possible. It is for Ingress.
+	// nginxCanary uses the canary annotations of ingress-nginx: a second Ingress, whose name ends in -canary, gets the percentage of the canary for the same
+	// hosts and paths. A baseline gets no requests. If unset, canary and baseline have paths of their own, and percentages are not possible. Only for
+	// Ingress.
 	NginxCanary *bool `json:"nginxCanary,omitempty"`
-	// drainSeconds is how long a variant that gets no more requests stays before it is removed. Defaults to 30.
+	// drainSeconds is how many seconds a variant that gets no more requests stays before it is removed. Defaults to 30.
 	DrainSeconds *int32 `json:"drainSeconds,omitempty"`
 }
 

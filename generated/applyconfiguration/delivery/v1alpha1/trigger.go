@@ -11,14 +11,15 @@ import (
 //
 // Trigger says when a new revision is released.
 type TriggerApplyConfiguration struct {
-	// mode is Automatic or Manual. Defaults to Automatic.
+	// mode is Automatic, which releases new revisions by itself, or Manual, which leaves that to "manifold app sync". Defaults to Automatic.
 	Mode *deliveryv1alpha1.TriggerMode `json:"mode,omitempty"`
-	// concurrency is Queue or Supersede. Defaults to Queue.
+	// concurrency says what happens to a new revision while an older one is being released. Queue waits for the release to end. Supersede cancels it and
+	// goes on from there. Defaults to Queue.
 	Concurrency *deliveryv1alpha1.Concurrency `json:"concurrency,omitempty"`
-	// paths are patterns of files, such as web/**, from the root of the repository. A revision by whose commit none of them changes is not
-	// released by itself. Files of the source's own path always count, and so does a change that nobody can tell the files of.
+	// paths are patterns of files, such as web/**, relative to the root of the repository. A revision is not released automatically if its commits change
+	// none of them. Files below spec.source.git.path always count. If it is not known which files have changed, the revision is released.
 	Paths []string `json:"paths,omitempty"`
-	// ignores are patterns of files that do not count, even if paths names them.
+	// ignores are patterns of files that do not count, even if they match paths.
 	Ignores []string `json:"ignores,omitempty"`
 }
 

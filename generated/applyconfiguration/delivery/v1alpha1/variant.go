@@ -9,32 +9,31 @@ import (
 // VariantApplyConfiguration represents a declarative configuration of the Variant type for use
 // with apply.
 //
-// Variant is what is to run under a name: the application itself, or a copy of it. A variant holds all that its objects are made of, so that
-// putting back a recorded list of variants puts back what ran.
+// Variant is the application itself (primary), or a copy of it with names of its own (canary, baseline).
 type VariantApplyConfiguration struct {
 	// name is primary, canary or baseline.
 	Name *string `json:"name,omitempty"`
-	// revision is the name of the revision that the variant is made of, in clusters that name none of their own.
+	// revision is the name of the revision of the variant, in all clusters that do not name another one.
 	Revision *string `json:"revision,omitempty"`
-	// hash is that of the revision: an application that was deleted and made anew may have the same names of revisions again.
+	// hash is the hash of the revision. It tells the revision from one of an earlier application that had the same name.
 	Hash *string `json:"hash,omitempty"`
-	// replicas is how many replicas a copy has of each workload over all clusters together: a number, or a part of those of the
-	// application, such as "10%". The application itself has what its manifests say.
+	// replicas is how many replicas of each workload a copy has in all clusters together: a number, or a percentage of the replicas of the application, such
+	// as "10%". It is unset for the primary, which has what its manifests say.
 	Replicas *intstr.IntOrString `json:"replicas,omitempty"`
-	// perCluster counts replicas in each cluster by itself.
+	// perCluster means that replicas is the number in each cluster.
 	PerCluster *bool `json:"perCluster,omitempty"`
-	// suffix is what the names of a copy's objects end in, after a hyphen.
+	// suffix is appended to the names of the objects of a copy, after a hyphen.
 	Suffix *string `json:"suffix,omitempty"`
-	// createService tells that the variant has a Service of its own.
+	// createService means that the variant has a Service of its own.
 	CreateService *bool `json:"createService,omitempty"`
-	// labelSelector tells that the variant's label is a part of the selectors of the application's own workloads.
+	// labelSelector means that the variant label is part of the selectors of the primary's workloads.
 	LabelSelector *bool `json:"labelSelector,omitempty"`
 	// patches change the objects of a copy.
 	Patches []VariantPatchApplyConfiguration `json:"patches,omitempty"`
-	// traffic is the variant's part of the requests to all clusters together, in percent. Unset, requests are not shared out. Where they are by
-	// numbers of pods, it is what the ready pods come to.
+	// traffic is the percentage of the requests in all clusters together that the variant gets. It is unset if requests are not split. With the method
+	// Replicas it is computed from the numbers of ready pods.
 	Traffic *int32 `json:"traffic,omitempty"`
-	// clusters are those that the variant runs in.
+	// clusters are the clusters that the variant runs in.
 	Clusters []VariantClusterApplyConfiguration `json:"clusters,omitempty"`
 }
 

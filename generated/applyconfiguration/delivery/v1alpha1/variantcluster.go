@@ -11,21 +11,21 @@ type VariantClusterApplyConfiguration struct {
 	Target *string `json:"target,omitempty"`
 	// cluster is the name of the cluster.
 	Cluster *string `json:"cluster,omitempty"`
-	// revision is the name of the revision that the variant is made of here. Unset, it is the variant's.
+	// revision is the name of the revision of the variant in this cluster. Defaults to that of the variant.
 	Revision *string `json:"revision,omitempty"`
-	// hash is that of the revision.
+	// hash is the hash of the revision.
 	Hash *string `json:"hash,omitempty"`
-	// weight is the part, in percent, of each workload's replicas that go to the target, as it was when the revision was brought here. Unset, the cluster
-	// has the whole number.
+	// weight is the percentage of the replicas of each workload that the target had when the revision was released here. If unset, the cluster has the full
+	// number.
 	Weight *int32 `json:"weight,omitempty"`
-	// workloads are the replicas that the variant is to have here, by the workload's KIND/NAME among the manifests.
+	// workloads are the replicas that the variant should have here, by workload, as KIND/NAME.
 	Workloads map[string]int32 `json:"workloads,omitempty"`
-	// ready are the replicas of all workloads together that are ready.
+	// ready is the number of ready replicas of all workloads together.
 	Ready *int32 `json:"ready,omitempty"`
-	// routed tells that the variant has had requests here, so that it is drained before it goes.
+	// routed means that the variant has had requests here, so that it is drained before it is removed.
 	Routed *bool `json:"routed,omitempty"`
-	// traffic is the part of the requests that arrive here, in percent, that goes to the variant now: no more than there is somebody to answer. In
-	// the status of an Application whose requests are shared out by numbers of pods, it is what the ready pods come to.
+	// traffic is the percentage of the requests in this cluster that the variant gets now. It is lower than wanted if the variant has too few ready pods
+	// here. In the status of an Application with the method Replicas it is computed from the numbers of ready pods.
 	Traffic *int32 `json:"traffic,omitempty"`
 }
 

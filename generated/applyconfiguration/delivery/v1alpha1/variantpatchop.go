@@ -9,10 +9,10 @@ package v1alpha1
 type VariantPatchOpApplyConfiguration struct {
 	// op is yaml-replace, which is also the default.
 	Op *string `json:"op,omitempty"`
-	// path is the field, such as $.spec.template.spec.containers[0].image. It is there already. A dot in a name is written with a backslash before it, or
-	// the name in quotes.
+	// path is the field, such as $.spec.template.spec.containers[0].image. It must exist. If a name contains a dot, put a backslash before it, or quotes
+	// around the name.
 	Path *string `json:"path,omitempty"`
-	// value is what it becomes, as YAML.
+	// value is the new value, as YAML.
 	Value *string `json:"value,omitempty"`
 }
 

@@ -11,8 +11,8 @@ type VariantPatchTargetApplyConfiguration struct {
 	Kind *string `json:"kind,omitempty"`
 	// name is the object's name.
 	Name *string `json:"name,omitempty"`
-	// documentRoot is a field that holds a document of its own, in YAML or JSON, such as $.data.config\.yaml, which the changes are about. It is written
-	// anew, without its comments.
+	// documentRoot is a field that contains YAML or JSON, such as $.data.config\.yaml. If set, the changes apply to that document, which loses its
+	// comments.
 	DocumentRoot *string `json:"documentRoot,omitempty"`
 }
 

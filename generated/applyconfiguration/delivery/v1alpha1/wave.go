@@ -9,13 +9,13 @@ import (
 // WaveApplyConfiguration represents a declarative configuration of the Wave type for use
 // with apply.
 //
-// Wave is a part of the clusters of a stage.
+// Wave is a group of clusters of a stage.
 type WaveApplyConfiguration struct {
-	// maxConcurrency is how many clusters of the wave change at the same time: a number, such as 3, or a part of the stage's clusters, such
-	// as "50%", rounded up. Unset, all do.
+	// maxConcurrency is how many clusters of the wave change at the same time: a number, such as 3, or a percentage of the clusters of the stage, such as
+	// "50%", rounded up. If unset, all do.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// targets are the names of the targets whose clusters are the wave. A wave that names none has as many of the clusters that no wave names
-	// as change at the same time, and the last such wave has all that are left.
+	// targets are the names of the targets whose clusters are in the wave. A wave without targets takes maxConcurrency of the clusters that no wave names,
+	// and the last such wave takes all the rest.
 	Targets []string `json:"targets,omitempty"`
 }
 
