@@ -134,7 +134,8 @@ func (e *Endpoints) add(to *projection.Reach, endpoint *discoveryv1.Endpoint, na
 	if err != nil {
 		return
 	}
-	to.Claims[address], to.Nodes[address] = clustersOf(e.Above.PodsAt(address)), clustersOf(e.Above.PodsOn(address))
+	having, on := e.Above.PodsAt(address)
+	to.Claims[address], to.Nodes[address] = clustersOf(having), clustersOf(on)
 	if e.Taken != nil && e.Taken(address, to.Cluster) {
 		to.Taken.Insert(address)
 	}
@@ -201,7 +202,8 @@ func (e *Endpoints) Contested(pod *corev1.Pod) []cache.ObjectName {
 	}
 	out := sets.New[cache.ObjectName]()
 	for _, address := range append(logical.AddressesOf(pod), logical.HostsOf(pod)...) {
-		for _, other := range e.Above.PodsAt(address) {
+		having, _ := e.Above.PodsAt(address)
+		for _, other := range having {
 			if projection.ClusterOf(other) != cluster {
 				out.Insert(e.Services.LeadingTo(other)...)
 			}

@@ -36,14 +36,10 @@ func HostsOf(pod *corev1.Pod) []netip.Addr {
 	return out
 }
 
-// PodsAt returns the pods of which any cluster says that they have an address.
-func (c *Cluster) PodsAt(address netip.Addr) []*corev1.Pod {
-	return caches.Indexed[*corev1.Pod](c.Stores[identity.Pods], byAddress, address.String())
-}
-
-// PodsOn returns the pods of which any cluster says that they run on a node with an address.
-func (c *Cluster) PodsOn(address netip.Addr) []*corev1.Pod {
-	return caches.Indexed[*corev1.Pod](c.Stores[identity.Pods], byHost, address.String())
+// PodsAt returns the pods of which any cluster says that they have an address, and those of which one says that they run on a node with it.
+func (c *Cluster) PodsAt(address netip.Addr) (having, on []*corev1.Pod) {
+	pods := c.Stores[identity.Pods]
+	return caches.Indexed[*corev1.Pod](pods, byAddress, address.String()), caches.Indexed[*corev1.Pod](pods, byHost, address.String())
 }
 
 // indexAddresses indexes the pods that are in clusters by some of their addresses.
