@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Proxy is a SOCKS5 proxy whose connections are those of a Client. A Go program that has its URL as HTTP_PROXY reaches what the client
@@ -38,13 +39,30 @@ func (c *Client) StartProxy() (*Proxy, error) {
 	p.serving.Go(func() {
 		for {
 			conn, err := listener.Accept()
+			if ctx.Err() != nil {
+				if err == nil {
+					conn.Close()
+				}
+				return
+			}
 			if err != nil {
-				return // it ends with Stop
+				wait(ctx, acceptAgain) // there is no file for it at the moment; callers wait as long
+				continue
 			}
 			p.serving.Go(func() { serve(ctx, c, conn) })
 		}
 	})
 	return p, nil
+}
+
+// acceptAgain is after what time a connection is taken that could not be taken.
+const acceptAgain = 10 * time.Millisecond
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // Stop ends the proxy and breaks its connections.
@@ -76,17 +94,22 @@ func serve(ctx context.Context, c *Client, here net.Conn) {
 	defer there.Close()
 	defer context.AfterFunc(ctx, func() { there.Close() })()
 	var both sync.WaitGroup
+	// Readers and writers without any more: the kernel's own way to copy takes a pipe for each, which is two files, and gateways keep hundreds of idle
+	// connections.
 	for _, way := range []struct {
 		to   io.Writer
 		from io.Reader
-	}{{there, in}, {here, there}} {
+	}{{struct{ io.Writer }{there}, struct{ io.Reader }{in}}, {struct{ io.Writer }{here}, struct{ io.Reader }{there}}} {
 		both.Go(func() {
 			defer cancel()
-			_, _ = io.Copy(way.to, way.from) // the other way ends with this one
+			_, _ = io.CopyBuffer(way.to, way.from, make([]byte, copied)) // the other way ends with this one
 		})
 	}
 	both.Wait()
 }
+
+// copied is how many bytes are copied at a time. Answers are small.
+const copied = 4 << 10
 
 // SOCKS5, RFC 1928.
 const (

@@ -179,6 +179,8 @@ func reason(err error) string {
 		return "connection refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "connection broken"
+	case errors.Is(err, syscall.EMFILE):
+		return "too many open files"
 	case errors.Is(err, syscall.EHOSTUNREACH):
 		return "unreachable"
 	case errors.Is(err, context.DeadlineExceeded):
