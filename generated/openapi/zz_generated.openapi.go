@@ -5732,6 +5732,13 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref common.ReferenceCa
 							Format:      "",
 						},
 					},
+					"pipelines": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pipelines tells that pipelines show what their targets run in the cluster beside what Manifold has put there, such as the HelmReleases of a Flux that runs there: what carries their label, or is their app. Whoever names the namespace as a target sees it. Unset, they show what comes from the logical cluster alone.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 			},
 		},

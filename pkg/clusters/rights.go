@@ -46,25 +46,27 @@ func (l *live) watchRights(ctx context.Context) {
 // neededRights are those that the cluster is to have granted.
 func (s *session) neededRights() []rights.Right {
 	needed := rights.Syncer()
-	if s.manager.allowsVolumes(s.cluster.Name) {
+	if s.manager.allows(s.cluster.Name).Volumes {
 		needed = append(needed, rights.Volumes()...)
+	}
+	if s.manager.allows(s.cluster.Name).Pipelines {
+		needed = append(needed, rights.Pipelines()...)
 	}
 	return needed
 }
 
-// allowsVolumes reports whether PersistentVolumes of the logical cluster are to go to a cluster.
-func (m *Manager) allowsVolumes(cluster string) bool {
+// allows returns what the admin of a cluster has said to let come along there.
+func (m *Manager) allows(cluster string) v1alpha1.ClusterAllows {
 	c, err := m.Clusters.Lister().Get(cluster)
-	return err == nil && c.Spec.Allows.Volumes
+	if err != nil {
+		return v1alpha1.ClusterAllows{}
+	}
+	return c.Spec.Allows
 }
 
 // joinAgain is the command that brings the rights in a cluster up to date.
 func (m *Manager) joinAgain(cluster string) string {
-	c, err := m.Clusters.Lister().Get(cluster)
-	if err != nil {
-		return handmade.JoinAgain(cluster, v1alpha1.ClusterAllows{})
-	}
-	return handmade.JoinAgain(cluster, c.Spec.Allows)
+	return handmade.JoinAgain(cluster, m.allows(cluster))
 }
 
 // learnTelling learns whether the cluster can be told whose requests are, and returns false as long as it cannot or is not known. Then requests

@@ -78,6 +78,11 @@ type ClusterAllows struct {
 	// "baseline" or "restricted". Unset, they are kept to none. "manifold cluster check" tells whether the cluster still does.
 	// +optional
 	PodSecurity string `json:"podSecurity,omitempty"`
+	// pipelines tells that pipelines show what their targets run in the cluster beside what Manifold has put there, such as the HelmReleases of a Flux
+	// that runs there: what carries their label, or is their app. Whoever names the namespace as a target sees it. Unset, they show what comes from the
+	// logical cluster alone.
+	// +optional
+	Pipelines bool `json:"pipelines,omitempty"`
 }
 
 // Values of spec.allows.podSecurity.

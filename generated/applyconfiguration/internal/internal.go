@@ -1554,6 +1554,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.manifold-dev.manifold.apis.manifold.v1alpha1.ClusterAllows
   map:
     fields:
+    - name: pipelines
+      type:
+        scalar: boolean
     - name: podSecurity
       type:
         scalar: string

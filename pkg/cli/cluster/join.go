@@ -35,6 +35,8 @@ type JoinOptions struct {
 	Priorities string
 	// Volumes says whether PersistentVolumes of the logical cluster go along with their claims.
 	Volumes bool
+	// Pipelines says whether pipelines show what their targets run in the cluster beside what comes from the logical one.
+	Pipelines bool
 	// PodWebhooks says whether the cluster asks the logical one about pods that controllers make there.
 	PodWebhooks bool
 	// Network is the network that the cluster is in, and PodCIDRs are the ranges of addresses of its pods; empty for what was said before.
@@ -90,6 +92,10 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			--allow-volumes; joining again without it takes that back. Whoever makes such a volume reads and writes what it leads to,
 			such as any folder of a node.
 
+			Pipelines show what their targets run of what Manifold has put into a cluster. With --allow-pipelines they also show what else
+			is there and carries their label, or is their app, such as the HelmReleases of a Flux that runs there: Manifold may read
+			HelmReleases, Kustomizations and workloads for that. Joining again without it takes that back.
+
 			Webhooks for pods that are registered in the logical cluster are called for pods that users create there. With --pod-webhooks
 			the cluster asks the logical one about pods of Deployments and other workloads as well, which are made in the cluster. It has
 			to reach the logical cluster for that, where "manifold start --advertise-url" says. Joining again without it takes that back.
@@ -119,6 +125,9 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 
 			# Let PersistentVolumes that are made by hand go there along with their claims
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-volumes
+
+			# Have pipelines show what a Flux that runs there has released
+			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-pipelines
 
 			# Have the pods there pass the webhooks of the logical cluster
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --pod-webhooks
@@ -150,6 +159,8 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 		"Let applications bring PriorityClasses of at most this value to the cluster.")
 	flags.BoolVar(&o.Volumes, "allow-volumes", o.Volumes,
 		"Send PersistentVolumes of the logical cluster to the cluster along with their claims. Joining again without this flag stops that.")
+	flags.BoolVar(&o.Pipelines, "allow-pipelines", o.Pipelines,
+		"Let pipelines show what their targets run in the cluster, also what does not come from the logical cluster. Joining again without this flag stops that.")
 	flags.BoolVar(&o.PodWebhooks, "pod-webhooks", o.PodWebhooks,
 		"Have the cluster call the logical cluster about pods that controllers create there, so that its webhooks see them. "+
 			"Joining again without this flag stops that.")

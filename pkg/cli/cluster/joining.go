@@ -59,7 +59,7 @@ func (o *JoinOptions) join(ctx context.Context, logical *logical) (*manifoldv1al
 
 // allowances are what the options ask the cluster to allow.
 func (o *JoinOptions) allowances(ctx context.Context, logical *logical) (out grants.Allowances, err error) {
-	out = grants.Allowances{Kinds: o.kinds, PriorityClassesUpTo: o.priorities, Volumes: o.Volumes, PodSecurity: o.podSecurity}
+	out = grants.Allowances{Kinds: o.kinds, PriorityClassesUpTo: o.priorities, Volumes: o.Volumes, Pipelines: o.Pipelines, PodSecurity: o.podSecurity}
 	if o.PodWebhooks {
 		out.PodWebhook, err = logical.podWebhook(ctx, o.Name)
 	}
@@ -112,6 +112,9 @@ func (j *joining) make(ctx context.Context) error {
 		return err
 	}
 	if err := j.forbidVolumes(ctx); err != nil {
+		return err
+	}
+	if err := j.forbidPipelines(ctx); err != nil {
 		return err
 	}
 	if err := j.liftPodSecurity(ctx); err != nil {
@@ -168,6 +171,9 @@ func (j *joining) grant(ctx context.Context) error {
 	}
 	if j.Volumes {
 		j.progress.done("Let PersistentVolumes go along with their claims")
+	}
+	if j.Pipelines {
+		j.progress.done("Let pipelines show what their targets run there")
 	}
 	if j.podSecurity != "" && j.podSecurity != grants.Privileged {
 		j.progress.done("Kept the pods that Manifold makes to level %q of Pod Security", j.podSecurity)
@@ -229,6 +235,20 @@ func (j *joining) forbidVolumes(ctx context.Context) error {
 	}
 	if taken {
 		j.progress.done("Took back that PersistentVolumes go along; those that are there stay")
+	}
+	return nil
+}
+
+func (j *joining) forbidPipelines(ctx context.Context) error {
+	if j.Pipelines {
+		return nil
+	}
+	taken, err := j.below.ForbidPipelines(ctx, j.logical.uid)
+	if err != nil {
+		return fmt.Errorf("take back that pipelines show what their targets run there: %w", err)
+	}
+	if taken {
+		j.progress.done("Took back that pipelines show what their targets run there")
 	}
 	return nil
 }

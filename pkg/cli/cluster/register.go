@@ -212,7 +212,8 @@ func (l *logical) merge(ctx context.Context, want *manifoldv1alpha1.Cluster) (*m
 		"connection": want.Spec.Connection,
 		// What is not allowed there any more, as after somebody has taken it away, is not to be here either.
 		"allows": map[string]any{"priorityClassesUpTo": want.Spec.Allows.PriorityClassesUpTo, "volumes": want.Spec.Allows.Volumes,
-			"podWebhooks": want.Spec.Allows.PodWebhooks, "podSecurity": want.Spec.Allows.PodSecurity},
+			"podWebhooks": want.Spec.Allows.PodWebhooks, "podSecurity": want.Spec.Allows.PodSecurity,
+			"pipelines": want.Spec.Allows.Pipelines},
 	}
 	if want.Spec.Network != "" {
 		spec["network"] = want.Spec.Network

@@ -104,7 +104,7 @@ func TestALevelOfPodSecurityIsKeptThatTheLogicalClusterSays(t *testing.T) {
 }
 
 func TestWhatIsAllowedIsStoredWithTheCluster(t *testing.T) {
-	allows := manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: ptr.To[int32](7), Volumes: true, PodWebhooks: true, PodSecurity: grants.Restricted}
+	allows := manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: ptr.To[int32](7), Volumes: true, Pipelines: true, PodWebhooks: true, PodSecurity: grants.Restricted}
 	for name, before := range map[string]manifoldv1alpha1.ClusterAllows{"nothing before": {}, "other things before": {Volumes: true, PodSecurity: grants.Baseline}} {
 		t.Run(name, func(t *testing.T) {
 			existing, want := named("east", "1"), named("east", "1")

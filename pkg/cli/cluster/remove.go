@@ -250,6 +250,7 @@ func (o *RemoveOptions) printCleanup(logical types.UID) {
   kubectl delete clusterrolebinding,clusterrole %[1]s-kinds --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-priorities --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole,validatingadmissionpolicybinding,validatingadmissionpolicy %[1]s-volumes --ignore-not-found
+  kubectl delete clusterrolebinding,clusterrole %[1]s-pipelines --ignore-not-found
   kubectl delete mutatingwebhookconfiguration %[1]s-pods --ignore-not-found
   kubectl delete clusterrole %[1]s-secrets --ignore-not-found
   kubectl delete clusterrolebinding,clusterrole %[1]s-audit --ignore-not-found

@@ -15,7 +15,7 @@ import (
 // What an admin is told to delete after a removal is all that joining makes, whatever was allowed.
 func TestTheCleanupNamesAllThatJoiningMakes(t *testing.T) {
 	pieces, err := grants.All("logical", grants.Allowances{
-		Kinds: []schema.GroupResource{{Group: "example.com", Resource: "gizmos"}}, PriorityClassesUpTo: ptr.To[int32](1), Volumes: true, PodWebhook: &grants.PodWebhook{BaseURL: "https://127.0.0.1:6443"},
+		Kinds: []schema.GroupResource{{Group: "example.com", Resource: "gizmos"}}, PriorityClassesUpTo: ptr.To[int32](1), Volumes: true, Pipelines: true, PodWebhook: &grants.PodWebhook{BaseURL: "https://127.0.0.1:6443"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,19 @@ func Volumes() []Right {
 	}}
 }
 
+// Pipelines returns the rights by which pipelines show what their targets run in a cluster beside what Manifold has put there. They are granted where a
+// cluster's admin allows that.
+func Pipelines() []Right {
+	const why = "showing in pipelines what their targets run"
+	read := []string{"get", "list", "watch"}
+	return []Right{
+		{Why: why, Group: "helm.toolkit.fluxcd.io", Resources: []string{"helmreleases"}, Verbs: read},
+		{Why: why, Group: "kustomize.toolkit.fluxcd.io", Resources: []string{"kustomizations"}, Verbs: read},
+		{Why: why, Group: "apps", Resources: []string{"daemonsets", "deployments", "statefulsets"}, Verbs: read},
+		{Why: why, Group: "batch", Resources: []string{"cronjobs"}, Verbs: read},
+	}
+}
+
 // own are the verbs on what Manifold makes in a cluster.
 var own = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 

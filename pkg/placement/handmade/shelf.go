@@ -167,6 +167,12 @@ func LetPodWebhooksIn(cluster string, allows v1alpha1.ClusterAllows) string {
 	return JoinAgain(cluster, allows)
 }
 
+// LetPipelinesIn is the command that has pipelines show what is in a cluster, with what it allows already.
+func LetPipelinesIn(cluster string, allows v1alpha1.ClusterAllows) string {
+	allows.Pipelines = true
+	return JoinAgain(cluster, allows)
+}
+
 // JoinAgain is the command that brings the rights in a cluster up to date, with what joining without it would take back.
 func JoinAgain(cluster string, allows v1alpha1.ClusterAllows) string {
 	command := fmt.Sprintf("manifold cluster join %s --cluster-kubeconfig FILE", cluster)
@@ -175,6 +181,9 @@ func JoinAgain(cluster string, allows v1alpha1.ClusterAllows) string {
 	}
 	if allows.PodWebhooks {
 		command += " --pod-webhooks"
+	}
+	if allows.Pipelines {
+		command += " --allow-pipelines"
 	}
 	return command
 }

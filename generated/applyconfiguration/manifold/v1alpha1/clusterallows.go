@@ -20,6 +20,10 @@ type ClusterAllowsApplyConfiguration struct {
 	// podSecurity is the level of the Pod Security Standards that pods which Manifold makes in the cluster are kept to: Baseline or Restricted, as
 	// "baseline" or "restricted". Unset, they are kept to none. "manifold cluster check" tells whether the cluster still does.
 	PodSecurity *string `json:"podSecurity,omitempty"`
+	// pipelines tells that pipelines show what their targets run in the cluster beside what Manifold has put there, such as the HelmReleases of a Flux
+	// that runs there: what carries their label, or is their app. Whoever names the namespace as a target sees it. Unset, they show what comes from the
+	// logical cluster alone.
+	Pipelines *bool `json:"pipelines,omitempty"`
 }
 
 // ClusterAllowsApplyConfiguration constructs a declarative configuration of the ClusterAllows type for use with
@@ -57,5 +61,13 @@ func (b *ClusterAllowsApplyConfiguration) WithPodWebhooks(value bool) *ClusterAl
 // If called multiple times, the PodSecurity field is set to the value of the last call.
 func (b *ClusterAllowsApplyConfiguration) WithPodSecurity(value string) *ClusterAllowsApplyConfiguration {
 	b.PodSecurity = &value
+	return b
+}
+
+// WithPipelines sets the Pipelines field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Pipelines field is set to the value of the last call.
+func (b *ClusterAllowsApplyConfiguration) WithPipelines(value bool) *ClusterAllowsApplyConfiguration {
+	b.Pipelines = &value
 	return b
 }

@@ -76,6 +76,8 @@ type Allowances struct {
 	PriorityClassesUpTo *int32
 	// Volumes reports whether PersistentVolumes may go along with their claims.
 	Volumes bool
+	// Pipelines reports whether pipelines may show what is in the cluster beside what Manifold has put there.
+	Pipelines bool
 	// PodWebhook is how the cluster asks about pods, nil if it does not.
 	PodWebhook *PodWebhook
 	// PodSecurity is the level of the Pod Security Standards that pods are kept to. It takes from what every cluster grants. "" and Privileged stand
@@ -85,7 +87,9 @@ type Allowances struct {
 
 // Said is what the logical cluster says of it.
 func (a Allowances) Said() manifoldv1alpha1.ClusterAllows {
-	out := manifoldv1alpha1.ClusterAllows{PriorityClassesUpTo: a.PriorityClassesUpTo, Volumes: a.Volumes, PodWebhooks: a.PodWebhook != nil}
+	out := manifoldv1alpha1.ClusterAllows{
+		PriorityClassesUpTo: a.PriorityClassesUpTo, Volumes: a.Volumes, Pipelines: a.Pipelines, PodWebhooks: a.PodWebhook != nil,
+	}
 	if bounds(a.PodSecurity) {
 		out.PodSecurity = a.PodSecurity
 	}
@@ -108,6 +112,9 @@ func All(logical types.UID, beside Allowances) ([]Piece, error) {
 	}
 	if beside.Volumes {
 		rows = append(rows, volumes(logical)...)
+	}
+	if beside.Pipelines {
+		rows = append(rows, pipelines(logical)...)
 	}
 	if beside.PodWebhook != nil {
 		rows = append(rows, podWebhook(logical, *beside.PodWebhook))

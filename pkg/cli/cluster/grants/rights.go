@@ -18,7 +18,9 @@ func ownRights(logical types.UID) []rights.Right {
 	return append(rights.Taking(string(logical)), []rights.Right{
 		{
 			Why: why, Group: rbacv1.GroupName, Resources: []string{"clusterroles", "clusterrolebindings"},
-			Names: []string{name, KindsName(logical), PrioritiesName(logical), VolumesName(logical), rights.SecretsRole(string(logical)), auditName(logical)}, Verbs: get,
+			Names: []string{
+				name, KindsName(logical), PrioritiesName(logical), VolumesName(logical), PipelinesName(logical), rights.SecretsRole(string(logical)), auditName(logical),
+			}, Verbs: get,
 		},
 		{
 			Why: why, Group: "admissionregistration.k8s.io", Resources: []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"},
@@ -79,6 +81,9 @@ func Given(logical types.UID, beside Allowances) []rights.Right {
 	}
 	if beside.Volumes {
 		out = append(out, rights.Volumes()...)
+	}
+	if beside.Pipelines {
+		out = append(out, rights.Pipelines()...)
 	}
 	if logical != "" {
 		out = slices.Concat(out, ownRights(logical), rights.Secrets(), auditRights(logical))

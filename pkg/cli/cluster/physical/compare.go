@@ -61,6 +61,10 @@ func (c *Cluster) expected(ctx context.Context, logical types.UID, said manifold
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ClusterRole %s: %w", grants.VolumesName(logical), err)
 	}
+	pipelines, err := c.allowsPipelines(ctx, logical)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("read ClusterRole %s: %w", grants.PipelinesName(logical), err)
+	}
 	level, err := c.PodSecurity(ctx, logical)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ValidatingAdmissionPolicy %s: %w", grants.PodSecurityName(logical), err)
@@ -74,7 +78,7 @@ func (c *Cluster) expected(ctx context.Context, logical types.UID, said manifold
 	}
 	custom := grants.CustomOnly(kinds)
 	all, err := grants.All(logical, grants.Allowances{
-		Kinds: custom, PriorityClassesUpTo: upTo, Volumes: volumes || said.Volumes, PodWebhook: webhook, PodSecurity: level,
+		Kinds: custom, PriorityClassesUpTo: upTo, Volumes: volumes || said.Volumes, Pipelines: pipelines || said.Pipelines, PodWebhook: webhook, PodSecurity: level,
 	})
 	if err != nil || len(kinds) == 0 || len(custom) > 0 {
 		return all, err

@@ -148,7 +148,17 @@ func (c *Cluster) LiftPodSecurity(ctx context.Context, logical types.UID) (taken
 
 // allowsVolumes reports whether PersistentVolumes may go along.
 func (c *Cluster) allowsVolumes(ctx context.Context, logical types.UID) (bool, error) {
-	role, err := c.role(ctx, grants.VolumesName(logical))
+	return c.made(ctx, grants.VolumesName(logical))
+}
+
+// allowsPipelines reports whether pipelines may show what is in the cluster.
+func (c *Cluster) allowsPipelines(ctx context.Context, logical types.UID) (bool, error) {
+	return c.made(ctx, grants.PipelinesName(logical))
+}
+
+// made reports whether there is a ClusterRole of joining's making.
+func (c *Cluster) made(ctx context.Context, name string) (bool, error) {
+	role, err := c.role(ctx, name)
 	return err == nil && role != nil && grants.Made(role.Labels), err
 }
 
@@ -168,6 +178,18 @@ func (c *Cluster) ForbidVolumes(ctx context.Context, logical types.UID) (taken b
 		return false, err
 	}
 	all, err := grants.ForVolumes(logical)
+	if err != nil {
+		return false, err
+	}
+	return true, c.removeAll(ctx, all, logical)
+}
+
+// ForbidPipelines takes back that pipelines show what is in the cluster, and reports whether they did.
+func (c *Cluster) ForbidPipelines(ctx context.Context, logical types.UID) (taken bool, err error) {
+	if taken, err = c.allowsPipelines(ctx, logical); err != nil || !taken {
+		return false, err
+	}
+	all, err := grants.ForPipelines(logical)
 	if err != nil {
 		return false, err
 	}

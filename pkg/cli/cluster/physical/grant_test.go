@@ -76,12 +76,12 @@ func TestGrantAppliesWhatIsWantedAndWhatWasAllowedBefore(t *testing.T) {
 	}{
 		"nothing beside": {},
 		"what is wanted": {
-			wanted: grants.Allowances{Kinds: []schema.GroupResource{gizmos}, PriorityClassesUpTo: ptr.To[int32](5), Volumes: true},
-			want:   grants.Allowances{Kinds: []schema.GroupResource{gizmos}, PriorityClassesUpTo: ptr.To[int32](5), Volumes: true},
+			wanted: grants.Allowances{Kinds: []schema.GroupResource{gizmos}, PriorityClassesUpTo: ptr.To[int32](5), Volumes: true, Pipelines: true},
+			want:   grants.Allowances{Kinds: []schema.GroupResource{gizmos}, PriorityClassesUpTo: ptr.To[int32](5), Volumes: true, Pipelines: true},
 			last: []string{
 				"ValidatingAdmissionPolicy -priorities", "ValidatingAdmissionPolicyBinding -priorities", "ClusterRole -priorities", "ClusterRoleBinding -priorities",
 				"ValidatingAdmissionPolicy -volumes", "ValidatingAdmissionPolicyBinding -volumes", "ClusterRole -volumes", "ClusterRoleBinding -volumes",
-				"ClusterRole -kinds", "ClusterRoleBinding -kinds",
+				"ClusterRole -pipelines", "ClusterRoleBinding -pipelines", "ClusterRole -kinds", "ClusterRoleBinding -kinds",
 			},
 		},
 		"kinds are added to those of before": {

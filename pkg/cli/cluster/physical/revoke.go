@@ -20,7 +20,7 @@ import (
 
 // Revoke removes what joining made in the cluster for a logical cluster, the rights first and the fence around them last.
 func (c *Cluster) Revoke(ctx context.Context, logical types.UID) error {
-	all, err := grants.All(logical, grants.Allowances{PriorityClassesUpTo: new(int32), Volumes: true, PodWebhook: &grants.PodWebhook{}, PodSecurity: grants.Baseline})
+	all, err := grants.All(logical, grants.Allowances{PriorityClassesUpTo: new(int32), Volumes: true, Pipelines: true, PodWebhook: &grants.PodWebhook{}, PodSecurity: grants.Baseline})
 	if err != nil {
 		return err
 	}
