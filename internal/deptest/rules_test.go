@@ -65,6 +65,29 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/weave":      {},
 
 	"pkg/delivery/pulls/rewrite": {},
+	"pkg/delivery":                {},
+	"pkg/delivery/analysis":       {"."},
+	"pkg/delivery/automation":     {".", "changes", "places", "read"},
+	"pkg/delivery/changes":        {},
+	"pkg/delivery/contained":      {},
+	"pkg/delivery/copies":         {"."},
+	"pkg/delivery/drift":          {"."},
+	"pkg/delivery/manifests":      {},
+	"pkg/delivery/oam":            {"copies", "routing", "traffic"},
+	"pkg/delivery/routing":        {"."},
+	"pkg/delivery/traffic":        {".", "routing"},
+	"pkg/delivery/variants":       {"."},
+	"pkg/delivery/waves":          {"."},
+	"pkg/delivery/places":         {"."},
+	"pkg/delivery/planner":        {".", "changes", "routing", "waves"},
+	"pkg/delivery/state":          {"."},
+	"pkg/delivery/stages":         {".", "analysis", "routing", "variants", "waves"},
+	"pkg/delivery/read":           {".", "copies"},
+	"pkg/delivery/wanted":         {".", "copies"},
+	"pkg/delivery/observe":        {".", "copies", "wanted"},
+	"pkg/delivery/weave":          {},
+	"pkg/delivery/weave/versions": {".", "observe", "weave"},
+	"pkg/delivery/engine":         {".", "places", "planner", "stages"},
 }
 
 // deliveryControllers are the controllers of delivery and what they share, each with what it may import of the others. Neither controller knows the
@@ -450,6 +473,7 @@ func TestPackagesAreNamedAfterWhatTheyHold(t *testing.T) {
 // pureImports are what pure packages may import beside each other and the standard library: types, and functions of them.
 var pureImports = []string{
 	"apis/...", "github.com/aclements/go-moremath/stats", "go.yaml.in/yaml/v3", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
+	"apis/...", "github.com/Masterminds/semver/v3", "github.com/aclements/go-moremath/stats", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
 	"sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",
 	"apis/...", "github.com/aclements/go-moremath/stats", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
 	"sigs.k8s.io/mcs-api/pkg/apis/...", "sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",

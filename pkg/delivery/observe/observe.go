@@ -299,7 +299,7 @@ func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies
 	case !object.Held && reported.Generation < s.Object.GetGeneration():
 		not(unapplied, "%s", orElse(why, "the cluster has not taken it up yet"))
 	default:
-		if missing := missing(object.Kind, part, reported); missing != "" {
+		if missing := Missing(object.Kind, part, reported); missing != "" {
 			not(unready, "%s", orElse(why, missing))
 		}
 	}
@@ -329,8 +329,8 @@ func why(reported summary.ClusterStatus) string {
 	return reported.Waits
 }
 
-// missing says what a workload lacks in a cluster, "" if nothing.
-func missing(kind string, part placement.Share, reported summary.ClusterStatus) string {
+// Missing says what a workload of a kind lacks in a cluster, by what that reports of it as it is now; "" if nothing.
+func Missing(kind string, part placement.Share, reported summary.ClusterStatus) string {
 	switch kind {
 	case "Job":
 		if reported.Ended == "Complete" {
