@@ -39,25 +39,21 @@ var (
 	Application   = v1alpha1.SchemeGroupVersion.WithKind("Application").GroupKind()
 )
 
-// Custom are the kinds that are there only where somebody has defined them, with their resources.
-var Custom = map[schema.GroupKind]schema.GroupResource{
-	HelmRelease:   {Group: HelmRelease.Group, Resource: "helmreleases"},
-	Kustomization: {Group: Kustomization.Group, Resource: "kustomizations"},
-}
+// Custom are the kinds that are there only where somebody has defined them, with their resources, and BuiltIn those that every cluster has.
+var (
+	Custom  = map[schema.GroupKind]schema.GroupResource{}
+	BuiltIn = map[schema.GroupKind]schema.GroupVersionResource{}
+)
 
-// BuiltIn are the kinds that every cluster has, with their resources.
-var BuiltIn = map[schema.GroupKind]schema.GroupVersionResource{
-	Deployment:  appsv1.SchemeGroupVersion.WithResource("deployments"),
-	StatefulSet: appsv1.SchemeGroupVersion.WithResource("statefulsets"),
-	DaemonSet:   appsv1.SchemeGroupVersion.WithResource("daemonsets"),
-	CronJob:     batchv1.SchemeGroupVersion.WithResource("cronjobs"),
-}
-
-// Counts reports whether objects of a kind are workloads of targets.
-func Counts(kind schema.GroupKind) bool {
-	_, custom := Custom[kind]
-	_, builtIn := BuiltIn[kind]
-	return custom || builtIn || kind == Application
+func init() {
+	for _, workload := range weave.Workloads {
+		switch workload.GroupKind {
+		case HelmRelease, Kustomization:
+			Custom[workload.GroupKind] = workload.GroupResource()
+		case Deployment, StatefulSet, DaemonSet, CronJob:
+			BuiltIn[workload.GroupKind] = workload.GroupResource().WithVersion("v1")
+		}
+	}
 }
 
 // Of returns what an object says of itself. Of one that does not count as a workload, or does not read as its kind, nothing is known.
