@@ -40,10 +40,10 @@ type deliverySizes struct {
 	Rest time.Duration `json:"rest"`
 }
 
-// deliveryReport is everything measured with -delivery.
+// deliveryReport is everything measured with -delivery, or -pipelines, with the sizes of that.
 type deliveryReport struct {
 	Time  time.Time      `json:"time"`
-	Sizes deliverySizes  `json:"sizes"`
+	Sizes any            `json:"sizes"`
 	Lines []deliveryLine `json:"lines"`
 }
 

@@ -53,6 +53,9 @@ type options struct {
 	// delivery measures releases instead.
 	delivery      bool
 	deliverySizes deliverySizes
+	// pipelines measures what pipelines cost and how soon they show a change instead.
+	pipelines     bool
+	pipelineSizes pipelineSizes
 	// traffic counts requests that fail meanwhile instead, at the rate, through gateways too, and in the scenarios named, all if none is.
 	traffic   bool
 	rate      int
@@ -92,6 +95,10 @@ func main() {
 	flag.IntVar(&o.deliverySizes.Apps, "apps", 100, "with -delivery: applications that are released at once on two stock clusters")
 	flag.IntVar(&o.deliverySizes.Idle, "idle", 1_000, "with -delivery: applications that nothing happens to")
 	flag.DurationVar(&o.deliverySizes.Rest, "rest", time.Minute, "with -delivery: for how long nothing happens to them")
+	flag.BoolVar(&o.pipelines, "pipelines", false, "measure instead how soon pipelines show what their targets run, and what they cost at rest")
+	flag.IntVar(&o.pipelineSizes.Pipelines, "lines", 500, "with -pipelines: pipelines of 4 environments, each of 5 targets in as many simulated clusters")
+	flag.IntVar(&o.pipelineSizes.Changes, "changes", 200, "with -pipelines: versions that are changed, one after another")
+	flag.DurationVar(&o.pipelineSizes.Rest, "resting", time.Minute, "with -pipelines: for how long nothing happens")
 	flag.BoolVar(&o.traffic, "traffic", false, "count instead which requests fail while what answers them moves, on two stock clusters")
 	flag.IntVar(&o.rate, "rate", 200, "with -traffic: requests of each client in a second")
 	flag.BoolVar(&o.gateway, "gateway", false, "with -traffic: send requests from outside too, through a gateway before each cluster, which is built if it is missing; scenario split needs it")
@@ -130,6 +137,9 @@ func run(o options) (err error) {
 	}
 	if o.delivery {
 		return runDelivery(ctx, o, root, dir, func() (string, error) { return tools.Build(ctx, root, os.Stderr) })
+	}
+	if o.pipelines {
+		return runPipelines(ctx, o, root, dir)
 	}
 	bin, err := tools.Build(ctx, root, os.Stderr)
 	if err != nil {

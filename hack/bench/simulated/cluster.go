@@ -38,8 +38,8 @@ type Cluster struct {
 	revision int64
 	// stores are the collections of objects, by resource and group.
 	stores map[string]*store
-	// writes counts what was written, by verb and resource.
-	writes map[string]float64
+	// writes counts what was written, and reads what was got and listed, by verb and resource.
+	writes, reads map[string]float64
 	// ended is closed when the cluster falls silent.
 	ended chan struct{}
 }
@@ -47,7 +47,7 @@ type Cluster struct {
 // Start starts a cluster with one node of so many cores, each with room for ten pods. A Deployment is rolled out for a given time.
 func Start(name string, cores int64, rollout time.Duration) (*Cluster, error) {
 	c := &Cluster{
-		name: name, rollout: rollout, stores: map[string]*store{}, writes: map[string]float64{}, ended: make(chan struct{}),
+		name: name, rollout: rollout, stores: map[string]*store{}, writes: map[string]float64{}, reads: map[string]float64{}, ended: make(chan struct{}),
 		requests: request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
 	}
 	for _, namespace := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault} {
@@ -116,6 +116,13 @@ func (c *Cluster) Writes() map[string]float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.writes)
+}
+
+// Reads returns how often something was got or listed so far, by verb and resource, such as "list deployments".
+func (c *Cluster) Reads() map[string]float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.reads)
 }
 
 // Count returns how many objects of a resource there are.

@@ -77,6 +77,8 @@ func (c *Cluster) do(r *http.Request, info *request.RequestInfo) (any, error) {
 	s, resource := c.store(info.Resource, info.APIGroup), schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
 	if info.Verb != "get" && info.Verb != "list" {
 		c.writes[info.Verb+" "+info.Resource]++
+	} else {
+		c.reads[info.Verb+" "+info.Resource]++
 	}
 	switch info.Verb {
 	case "list":
