@@ -99,6 +99,7 @@ var deliveryControllers = map[string][]string{
 	"pkg/delivery/controller/drifts":               {},
 	"pkg/delivery/controller/gitopsclusters":       {},
 	"pkg/delivery/controller/objects":              {},
+	"pkg/delivery/controller/pipelines":            {},
 	"pkg/delivery/controller/releases":             {"drifts", "objects", "releases/routes", "releases/trials"},
 	"pkg/delivery/controller/releases/routes":      {"objects"},
 	"pkg/delivery/controller/releases/trials":      {"objects"},

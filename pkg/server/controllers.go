@@ -33,10 +33,12 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters/drain"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/clusters/removal"
+	"github.com/manifold-dev/manifold/pkg/clusters/sights"
 	"github.com/manifold-dev/manifold/pkg/custom"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/pipelines"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -84,6 +86,9 @@ type controllers struct {
 	events        record.EventBroadcaster
 	// pushes tell applications that forges announce something.
 	pushes *pushes.Announcer
+	// pipelines shows what their targets run, and sights what of that clusters have by themselves.
+	pipelines *pipelines.Controller
+	sights    *sights.Sights
 	// drift is what is known of the drift of applications.
 	drift drifts.Board
 	parts []part
@@ -176,13 +181,14 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	m.clusterScoped = objects.NewClusterScoped(metadata)
+	m.sights = m.newSights()
 	holds, err := held.NewCustoms(m.contents, m.own.Delivery().V1alpha1().Applications().Informer(), m.own.Delivery().V1alpha1().Releases().Informer())
 	if err != nil {
 		return nil, err
 	}
 	m.custom, err = custom.New(custom.Options{
 		Engine: m.engine, Syncers: m.upstream, LogicalCluster: func() string { return m.upstream.LogicalCluster },
-		Kube: m.informers, Manifold: m.own, Metadata: metadata, Indexers: objects.Indexers(), Client: dynamicClient, Recorder: recorder,
+		Kube: m.informers, Manifold: m.own, Metadata: metadata, Indexers: indexers(), Client: dynamicClient, Recorder: recorder,
 		Follow: placement.Follow, Trouble: placement.Trouble, Holds: holds.In, Leaving: m.leaving, Queues: m.queues,
 	})
 	if err != nil {
@@ -217,7 +223,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 			Leaving: m.leaving, Unheard: m.unheard, Uses: m.custom.Loops().Uses, CustomChanged: m.custom.CustomChanged, Overrides: m.engine.Overrides,
 			Admits: trials.Admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
-		}}, m.custom.Loops()},
+		}}, m.custom.Loops(), m.sights},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,
 		MaxObjects: c.bounds.Objects, MaxBytes: c.bounds.Bytes.Value(),
 	})
@@ -254,6 +260,9 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m.pipelines, err = m.newPipelines(holds); err != nil {
+		return nil, err
+	}
 	m.pushes = m.newAnnouncer()
 	usage, err := quota.New(m.clients[v1alpha1.QuotaUser].kube, m.informers, m.queues)
 	if err != nil {
@@ -280,6 +289,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		{"application deployments", appDeployments.Run},
 		{"gitops clusters", gitopsClusters.Run},
 		{"exported Services", multiCluster.Run},
+		{"pipelines", m.pipelines.Run},
 		{"pushes to repositories", m.pushes.Run},
 		{"stock controllers", func(ctx context.Context) error {
 			return stock.Run(ctx, m.identities.Loopback, m.informers, metadata, stock.Keys{

@@ -118,6 +118,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	s.chain = chain
 	s.controllers.custom.Define(definitions)
 	s.controllers.clusterScoped.Define(definitions.Informer())
+	s.controllers.pipelines.Define(definitions.Informer())
 	return s, s.addHooks(document, definitions.Informer())
 }
 

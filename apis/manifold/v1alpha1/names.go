@@ -160,6 +160,8 @@ const (
 	InformersUser = ControllerUser + ":informers"
 	// MultiClusterUser carries out ServiceExports of the Multi-Cluster Services API.
 	MultiClusterUser = ControllerUser + ":multicluster"
+	// PipelinesUser shows in pipelines of Weave GitOps what their targets run.
+	PipelinesUser = ControllerUser + ":pipelines"
 	// PlacementUser writes decisions.
 	PlacementUser = ControllerUser + ":placement"
 	// QuotaUser counts what runs in clusters.

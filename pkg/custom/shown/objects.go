@@ -66,6 +66,12 @@ func (o Objects) Get(kind schema.GroupKind, namespace, name string) (object *met
 	return object, known
 }
 
+// Known reports whether a kind is defined and all of its objects are known.
+func (o Objects) Known(kind schema.GroupKind) bool {
+	_, known := o.Get(kind, "", "")
+	return known
+}
+
 // Indexed shows what one of the indexers of Options has under a value.
 func (o Objects) Indexed(index, value string, show func(schema.GroupKind, *metav1.PartialObjectMetadata)) {
 	o.Kinds.Indexed(index, value, func(k copies.Kind, object *metav1.PartialObjectMetadata) { show(k.GVK().GroupKind(), object) })

@@ -19,6 +19,7 @@ import (
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
+	"github.com/manifold-dev/manifold/pkg/delivery/weave/versions"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
@@ -90,6 +91,14 @@ var controllers = map[string]controller{
 	v1alpha1.MultiClusterUser: {also: exportsServices, anywhere: []rbacv1.PolicyRule{
 		may("get,patch", "multicluster.x-k8s.io", "serviceexports"), // our finalizer
 		may("update", "multicluster.x-k8s.io", "serviceexports/status"),
+	}},
+	v1alpha1.PipelinesUser: {anywhere: []rbacv1.PolicyRule{
+		may("get", weave.Group, weave.Resource),
+		may("patch", weave.Group, weave.Resource+"/status"),
+		may("get", weave.OlderGroup, weave.Resource),
+		may("patch", weave.OlderGroup, weave.Resource+"/status"),
+		may("get", versions.HelmRelease.Group, versions.Custom[versions.HelmRelease].Resource),
+		may("get", versions.Kustomization.Group, versions.Custom[versions.Kustomization].Resource),
 	}},
 	v1alpha1.PlacementUser: {stored: true, anywhere: append(mayPatchWorkloads(),
 		may("patch", corev1.GroupName, "persistentvolumeclaims"),

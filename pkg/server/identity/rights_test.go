@@ -72,6 +72,8 @@ var wantRights = map[string][]string{
 		"get,list,patch,update,watch pipelines.pipelines.wego.weave.works", "update pipelines/status.pipelines.wego.weave.works",
 		"get,list,patch,update,watch serviceexports.multicluster.x-k8s.io", "update serviceexports/status.multicluster.x-k8s.io",
 		"get,list,patch,update,watch serviceimports.multicluster.x-k8s.io", "update serviceimports/status.multicluster.x-k8s.io",
+		"get,list,patch,update,watch helmreleases.helm.toolkit.fluxcd.io", "update helmreleases/status.helm.toolkit.fluxcd.io",
+		"get,list,patch,update,watch kustomizations.kustomize.toolkit.fluxcd.io", "update kustomizations/status.kustomize.toolkit.fluxcd.io",
 	},
 	v1alpha1.DeliveryUser: {
 		"get,list,patch,update,watch applications.delivery.manifold.dev", "patch,update applications/status.delivery.manifold.dev",
@@ -110,6 +112,11 @@ var wantRights = map[string][]string{
 		"get,patch serviceexports.multicluster.x-k8s.io", "update serviceexports/status.multicluster.x-k8s.io",
 		"create,delete,get,update serviceimports.multicluster.x-k8s.io in shop", "update serviceimports/status.multicluster.x-k8s.io in shop",
 		"create,delete,update endpointslices.discovery.k8s.io in shop", "patch services in shop",
+	},
+	v1alpha1.PipelinesUser: {
+		"get pipelines.pipelines.weave.works", "patch pipelines/status.pipelines.weave.works",
+		"get pipelines.pipelines.wego.weave.works", "patch pipelines/status.pipelines.wego.weave.works",
+		"get helmreleases.helm.toolkit.fluxcd.io", "get kustomizations.kustomize.toolkit.fluxcd.io",
 	},
 	v1alpha1.PlacementUser: {
 		"patch persistentvolumeclaims", "patch pods", "update pods/status", "patch replicationcontrollers",
@@ -166,6 +173,8 @@ var asked = map[string][]string{
 	"flowcontrol.apiserver.k8s.io": {"flowschemas", "flowschemas/status", "prioritylevelconfigurations"},
 	"gateway.networking.k8s.io":    {"gateways", "gateways/status", "httproutes"},
 	"gitops.weave.works":           {"gitopsclusters", "gitopsclusters/status"},
+	"helm.toolkit.fluxcd.io":       {"helmreleases", "helmreleases/status"},
+	"kustomize.toolkit.fluxcd.io":  {"kustomizations", "kustomizations/status"},
 	"pipelines.weave.works":        {"pipelines", "pipelines/status"},
 	"pipelines.wego.weave.works":   {"pipelines", "pipelines/status"},
 	"manifold.dev": {
