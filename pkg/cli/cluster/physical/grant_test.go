@@ -169,3 +169,35 @@ func TestKindsAreThoseOfTheLogicalCluster(t *testing.T) {
 		t.Errorf("another logical cluster is allowed %v, error %v", got, err)
 	}
 }
+
+func TestThatPipelinesSeeTheClusterIsTakenBackIfItWasAllowed(t *testing.T) {
+	pieces, err := grants.ForPipelines(testLogical)
+	role := roleOf(t, pieces, err)
+	theirs := role.DeepCopy()
+	theirs.Labels = nil // somebody else has made one of that name
+	for name, test := range map[string]struct {
+		before []*rbacv1.ClusterRole
+		want   []string
+	}{
+		"it was not allowed":                   {},
+		"it was":                               {[]*rbacv1.ClusterRole{role}, []string{"clusterrolebindings", "clusterroles"}},
+		"a role of somebody else is not taken": {before: []*rbacv1.ClusterRole{theirs}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, _ := granting(t, test.before...)
+			taken, err := cluster.ForbidPipelines(t.Context(), testLogical)
+			if err != nil || taken != (len(test.want) > 0) {
+				t.Errorf("taken back is %t: %v", taken, err)
+			}
+			var deleted []string
+			for _, action := range cluster.dynamic.(*dynamicfake.FakeDynamicClient).Actions() {
+				if of, is := action.(clienttesting.DeleteAction); is && strings.HasSuffix(of.GetName(), "-pipelines") {
+					deleted = append(deleted, of.GetResource().Resource)
+				}
+			}
+			if !slices.Equal(deleted, test.want) {
+				t.Errorf("deleted are %v, want %v", deleted, test.want)
+			}
+		})
+	}
+}
