@@ -126,9 +126,6 @@ func newJoinCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			# Let PersistentVolumes that are made by hand go there along with their claims
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-volumes
 
-			# Have pipelines show what a Flux that runs there has released
-			manifold cluster join east --cluster-kubeconfig ~/.kube/east --allow-pipelines
-
 			# Have the pods there pass the webhooks of the logical cluster
 			manifold cluster join east --cluster-kubeconfig ~/.kube/east --pod-webhooks
 

@@ -111,10 +111,7 @@ func (j *joining) make(ctx context.Context) error {
 	if err := j.askAboutPods(ctx); err != nil {
 		return err
 	}
-	if err := j.forbidVolumes(ctx); err != nil {
-		return err
-	}
-	if err := j.forbidPipelines(ctx); err != nil {
+	if err := j.takeBack(ctx); err != nil {
 		return err
 	}
 	if err := j.liftPodSecurity(ctx); err != nil {
@@ -225,32 +222,13 @@ func (j *joining) askAboutPods(ctx context.Context) error {
 	return nil
 }
 
-func (j *joining) forbidVolumes(ctx context.Context) error {
-	if j.Volumes {
-		return nil
+// takeBack takes back what this run does not ask for and an earlier one did.
+func (j *joining) takeBack(ctx context.Context) error {
+	taken, err := j.below.TakeBack(ctx, j.logical.uid, j.allowed)
+	for _, what := range taken {
+		j.progress.done("Took back that %s", what)
 	}
-	taken, err := j.below.ForbidVolumes(ctx, j.logical.uid)
-	if err != nil {
-		return fmt.Errorf("take back that PersistentVolumes go along: %w", err)
-	}
-	if taken {
-		j.progress.done("Took back that PersistentVolumes go along; those that are there stay")
-	}
-	return nil
-}
-
-func (j *joining) forbidPipelines(ctx context.Context) error {
-	if j.Pipelines {
-		return nil
-	}
-	taken, err := j.below.ForbidPipelines(ctx, j.logical.uid)
-	if err != nil {
-		return fmt.Errorf("take back that pipelines show what their targets run there: %w", err)
-	}
-	if taken {
-		j.progress.done("Took back that pipelines show what their targets run there")
-	}
-	return nil
+	return err
 }
 
 // retire ends the credentials from before, which a new cluster may have as well if it was removed in a hurry.

@@ -57,11 +57,11 @@ func (c *Cluster) expected(ctx context.Context, logical types.UID, said manifold
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ClusterRole %s: %w", grants.PrioritiesName(logical), err)
 	}
-	volumes, err := c.allowsVolumes(ctx, logical)
+	volumes, err := c.made(ctx, grants.VolumesName(logical))
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ClusterRole %s: %w", grants.VolumesName(logical), err)
 	}
-	pipelines, err := c.allowsPipelines(ctx, logical)
+	pipelines, err := c.made(ctx, grants.PipelinesName(logical))
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("read ClusterRole %s: %w", grants.PipelinesName(logical), err)
 	}

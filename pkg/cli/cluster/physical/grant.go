@@ -146,16 +146,6 @@ func (c *Cluster) LiftPodSecurity(ctx context.Context, logical types.UID) (taken
 	return true, c.removeAll(ctx, all, logical)
 }
 
-// allowsVolumes reports whether PersistentVolumes may go along.
-func (c *Cluster) allowsVolumes(ctx context.Context, logical types.UID) (bool, error) {
-	return c.made(ctx, grants.VolumesName(logical))
-}
-
-// allowsPipelines reports whether pipelines may show what is in the cluster.
-func (c *Cluster) allowsPipelines(ctx context.Context, logical types.UID) (bool, error) {
-	return c.made(ctx, grants.PipelinesName(logical))
-}
-
 // made reports whether there is a ClusterRole of joining's making.
 func (c *Cluster) made(ctx context.Context, name string) (bool, error) {
 	role, err := c.role(ctx, name)
@@ -171,29 +161,35 @@ func (c *Cluster) role(ctx context.Context, name string) (*rbacv1.ClusterRole, e
 	return role, err
 }
 
-// ForbidVolumes takes back that PersistentVolumes go along, the rights first, and reports whether they did. Those that are there stay, with their
-// data, and are their admin's.
-func (c *Cluster) ForbidVolumes(ctx context.Context, logical types.UID) (taken bool, err error) {
-	if taken, err = c.allowsVolumes(ctx, logical); err != nil || !taken {
-		return false, err
+// TakeBack takes back what was allowed and is not any more, the rights first, and returns what that is, in words. PersistentVolumes that are there stay, with
+// their data, and are their admin's.
+func (c *Cluster) TakeBack(ctx context.Context, logical types.UID, allowed grants.Allowances) (taken []string, err error) {
+	for _, right := range []struct {
+		stays  bool
+		name   string
+		pieces func(types.UID) ([]grants.Piece, error)
+		what   string
+	}{
+		{allowed.Volumes, grants.VolumesName(logical), grants.ForVolumes, "PersistentVolumes go along; those that are there stay"},
+		{allowed.Pipelines, grants.PipelinesName(logical), grants.ForPipelines, "pipelines show what their targets run there"},
+	} {
+		if right.stays {
+			continue
+		}
+		made, err := c.made(ctx, right.name)
+		if err == nil && !made {
+			continue
+		}
+		all, failed := right.pieces(logical)
+		if err = errors.Join(err, failed); err == nil {
+			err = c.removeAll(ctx, all, logical)
+		}
+		if err != nil {
+			return taken, fmt.Errorf("take back that %s: %w", right.what, err)
+		}
+		taken = append(taken, right.what)
 	}
-	all, err := grants.ForVolumes(logical)
-	if err != nil {
-		return false, err
-	}
-	return true, c.removeAll(ctx, all, logical)
-}
-
-// ForbidPipelines takes back that pipelines show what is in the cluster, and reports whether they did.
-func (c *Cluster) ForbidPipelines(ctx context.Context, logical types.UID) (taken bool, err error) {
-	if taken, err = c.allowsPipelines(ctx, logical); err != nil || !taken {
-		return false, err
-	}
-	all, err := grants.ForPipelines(logical)
-	if err != nil {
-		return false, err
-	}
-	return true, c.removeAll(ctx, all, logical)
+	return taken, nil
 }
 
 func (c *Cluster) applyAll(ctx context.Context, all []grants.Piece, undo *Undo) error {

@@ -177,17 +177,19 @@ func TestThatPipelinesSeeTheClusterIsTakenBackIfItWasAllowed(t *testing.T) {
 	theirs.Labels = nil // somebody else has made one of that name
 	for name, test := range map[string]struct {
 		before []*rbacv1.ClusterRole
+		stays  grants.Allowances
 		want   []string
 	}{
 		"it was not allowed":                   {},
-		"it was":                               {[]*rbacv1.ClusterRole{role}, []string{"clusterrolebindings", "clusterroles"}},
+		"it was":                               {before: []*rbacv1.ClusterRole{role}, want: []string{"clusterrolebindings", "clusterroles"}},
+		"it was, and is again":                 {before: []*rbacv1.ClusterRole{role}, stays: grants.Allowances{Pipelines: true}},
 		"a role of somebody else is not taken": {before: []*rbacv1.ClusterRole{theirs}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, _ := granting(t, test.before...)
-			taken, err := cluster.ForbidPipelines(t.Context(), testLogical)
-			if err != nil || taken != (len(test.want) > 0) {
-				t.Errorf("taken back is %t: %v", taken, err)
+			taken, err := cluster.TakeBack(t.Context(), testLogical, test.stays)
+			if err != nil || (len(taken) > 0) != (len(test.want) > 0) {
+				t.Errorf("taken back are %v: %v", taken, err)
 			}
 			var deleted []string
 			for _, action := range cluster.dynamic.(*dynamicfake.FakeDynamicClient).Actions() {
