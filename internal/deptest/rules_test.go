@@ -54,7 +54,9 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/traffic":    {".", "routing"},
 	"pkg/delivery/variants":   {"."},
 	"pkg/delivery/waves":      {"."},
+	"pkg/delivery/weave":      {},
 	"pkg/delivery/places":     {"."},
+	"pkg/delivery/promotion":  {".", "weave"},
 	"pkg/delivery/planner":    {".", "changes", "routing", "waves"},
 	"pkg/delivery/state":      {"."},
 	"pkg/delivery/stages":     {".", "analysis", "routing", "variants", "waves"},
@@ -100,6 +102,7 @@ var deliveryControllers = map[string][]string{
 	"pkg/delivery/controller/gitopsclusters":       {},
 	"pkg/delivery/controller/objects":              {},
 	"pkg/delivery/controller/pipelines":            {},
+	"pkg/delivery/controller/promotions":           {"objects"},
 	"pkg/delivery/controller/releases":             {"drifts", "objects", "releases/routes", "releases/trials"},
 	"pkg/delivery/controller/releases/routes":      {"objects"},
 	"pkg/delivery/controller/releases/trials":      {"objects"},
@@ -107,7 +110,7 @@ var deliveryControllers = map[string][]string{
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
-	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
+	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
 	"pkg/server/bootstrap":           {"keys"},
 	"pkg/server/etcd":                {},
 	"pkg/server/identity":            {},
@@ -117,6 +120,7 @@ var serverRooms = map[string][]string{
 	"pkg/server/ours":                {},
 	"pkg/server/podtokens":           {"ours"},
 	"pkg/server/podwebhooks":         {},
+	"pkg/server/promotions":          {},
 	"pkg/server/pushes":              {},
 	"pkg/server/quota":               {},
 	"pkg/server/reach":               {"ours"},

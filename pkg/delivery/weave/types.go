@@ -194,6 +194,8 @@ type PromotionPhase string
 const (
 	// PromotionWaiting waits for a person.
 	PromotionWaiting PromotionPhase = "Waiting"
+	// PromotionBegun is about to be carried out. It is told before, so that nobody mistakes what comes of it.
+	PromotionBegun PromotionPhase = "Begun"
 	// PromotionStarted is done on our side: a pull request is open, an event is written, or the targets are told.
 	PromotionStarted PromotionPhase = "Started"
 	// PromotionVerified says that all targets run the version and are ready.
@@ -213,8 +215,11 @@ type PromotionStatus struct {
 	URL      string      `json:"url,omitempty"`
 	Message  string      `json:"message,omitempty"`
 	By       string      `json:"by,omitempty"`
+	// At is when it was begun, however often it is tried.
 	At       metav1.Time `json:"at"`
 	Attempts int32       `json:"attempts,omitempty"`
+	// Held says that a person has asked for it in the place of another version, which is not promoted to here until a person asks for that.
+	Held bool `json:"held,omitempty"`
 }
 
 // TargetStatus is what runs in a target. Kind and Name are those of the cluster, as the document shows them, and ClusterRef the same as later versions
