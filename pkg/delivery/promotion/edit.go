@@ -115,7 +115,7 @@ func editField(object *unstructured.Unstructured, kind schema.GroupKind, revisio
 	case ociRepository:
 		return editArtifact(object, revision)
 	}
-	return fmt.Errorf("no version can be written into a %s", kind)
+	return errors.New("no version can be written into one")
 }
 
 // digest is the end of revisions as Flux writes them.
