@@ -101,11 +101,12 @@ func editField(object *unstructured.Unstructured, kind schema.GroupKind, revisio
 		if _, git, _ := unstructured.NestedMap(object.Object, "spec", "source", "git"); !git {
 			return errors.New("its source is no git repository, so that no revision of one can be written")
 		}
-		ref := map[string]any{"tag": revision}
-		if commit := commitOf(revision); commit != "" {
-			ref = map[string]any{"commit": commit}
+		// Any other word may be the name of an ApplicationRevision, which means something else in every namespace.
+		commit := commitOf(revision)
+		if commit == "" {
+			return fmt.Errorf("version %s names no commit that could be written: promote by pull-request or notification", revision)
 		}
-		return unstructured.SetNestedMap(object.Object, ref, "spec", "source", "git", "ref")
+		return unstructured.SetNestedMap(object.Object, map[string]any{"commit": commit}, "spec", "source", "git", "ref")
 	case gitRepository:
 		commit := commitOf(revision)
 		if commit == "" {

@@ -60,9 +60,9 @@ func TestWhatIsWrittenIntoAWorkload(t *testing.T) {
 			"{apiVersion: delivery.manifold.dev/v1alpha1, kind: Application, spec: {source: {git: {url: u, ref: {branch: main}}}}}", Version{Revision: "main@sha1:" + sha},
 			"{apiVersion: delivery.manifold.dev/v1alpha1, kind: Application, spec: {source: {git: {url: u, ref: {commit: \"" + sha + "\"}}}}}", "",
 		},
-		"the tag of an Application": {
-			"{apiVersion: delivery.manifold.dev/v1alpha1, kind: Application, spec: {source: {git: {url: u, ref: {branch: main}}}}}", Version{Revision: "v1.2.3"},
-			"{apiVersion: delivery.manifold.dev/v1alpha1, kind: Application, spec: {source: {git: {url: u, ref: {tag: v1.2.3}}}}}", "",
+		"the name of a revision of an Application": {
+			"{apiVersion: delivery.manifold.dev/v1alpha1, kind: Application, metadata: {namespace: prod, name: web}, spec: {source: {git: {url: u, ref: {branch: main}}}}}", Version{Revision: "web-v3"},
+			"", "Application prod/web: version web-v3 names no commit",
 		},
 		"an Application of something else": {"{apiVersion: delivery.manifold.dev/v1alpha1, kind: Application, spec: {source: {inline: {}}}}", Version{Revision: "v1"}, "", "its source is no git repository"},
 		"tag and digest of an artifact": {
