@@ -66,7 +66,7 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/engine":     {".", "places", "planner", "stages"},
 	"pkg/delivery/weave":      {},
 
-	"pkg/delivery/pulls/rewrite": {},
+	"pkg/delivery/pulls/rewrite":  {},
 	"pkg/delivery":                {},
 	"pkg/delivery/analysis":       {"."},
 	"pkg/delivery/automation":     {".", "changes", "places", "read"},

@@ -164,6 +164,8 @@ const (
 	PipelinesUser = ControllerUser + ":pipelines"
 	// PlacementUser writes decisions.
 	PlacementUser = ControllerUser + ":placement"
+	// PromotionsUser promotes versions from one environment of a pipeline to the next.
+	PromotionsUser = ControllerUser + ":promotions"
 	// QuotaUser counts what runs in clusters.
 	QuotaUser = ControllerUser + ":quota"
 	// RemovalUser takes away what is left of clusters that are removed.

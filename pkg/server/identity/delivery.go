@@ -40,14 +40,19 @@ var contents = func() []rbacv1.PolicyRule {
 		may(write, "gateway.networking.k8s.io", "httproutes"),
 		may("get,patch", "networking.istio.io", "virtualservices"),
 		may(write, v1alpha1.GroupName, "placementpolicies"),
-		may(impersonate+serviceAccountMode, authenticationv1.GroupName, "serviceaccounts"),
-		may("impersonate", corev1.GroupName, "serviceaccounts"),
 	}
+	out = append(out, accounts...)
 	for _, kind := range contained.Kinds() {
 		out = append(out, may(write, kind.Resource.Group, kind.Resource.Resource))
 	}
 	return out
 }()
+
+// accounts are the rules for being any ServiceAccount.
+var accounts = []rbacv1.PolicyRule{
+	may(impersonate+serviceAccountMode, authenticationv1.GroupName, "serviceaccounts"),
+	may("impersonate", corev1.GroupName, "serviceaccounts"),
+}
 
 // copied are the rules for what copies of revisions consist of, and for what sends requests to them. An ApplicationDeployment publishes hosts, so whoever may
 // write one makes Gateways and VirtualServices in its namespace; hosts of other namespaces are taken over within the mesh by none of them.
@@ -84,4 +89,15 @@ func deliversContents(a authorizer.Attributes) bool {
 		return false
 	}
 	return rbac.RulesAllow(a, contents...)
+}
+
+// promotes allows to be any ServiceAccount of the namespaces that go to clusters. A promotion writes into targets as the one that its pipeline names.
+func promotes(a authorizer.Attributes) bool {
+	if strings.HasPrefix(a.GetVerb(), impersonateOn) {
+		return true // as a ServiceAccount, whose rights are asked for next
+	}
+	if _, refused := projection.NamespaceRefusal(a.GetNamespace()); refused || a.GetNamespace() == "" {
+		return false
+	}
+	return rbac.RulesAllow(a, accounts...)
 }

@@ -6,6 +6,29 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
+func TestPromotionsImpersonateServiceAccountsAndWriteNothingElse(t *testing.T) {
+	for name, test := range map[string]struct {
+		verb, group, resource, namespace string
+		want                             bool
+	}{
+		"a ServiceAccount":                     {"impersonate:serviceaccount", "authentication.k8s.io", "serviceaccounts", "shop", true},
+		"what is done by its name":             {"impersonate-on:serviceaccount:patch", "apps", "deployments", "shop", true},
+		"no ServiceAccount of Kubernetes' own": {"impersonate:serviceaccount", "authentication.k8s.io", "serviceaccounts", "kube-system", false},
+		"nor one of ours":                      {"impersonate", "", "serviceaccounts", v1alpha1.SystemNamespace, false},
+		"no user":                              {"impersonate", "", "users", "", false},
+		"nothing by the name of somebody else": {"impersonate-on:user-info:patch", "apps", "deployments", "shop", false},
+		"no workload by rights of its own":     {"patch", "apps", "deployments", "shop", false},
+		"no pipeline":                          {"patch", "pipelines.weave.works", "pipelines", "shop", false},
+		"no Secret":                            {"get", "", "secrets", "shop", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := allowed(t, v1alpha1.PromotionsUser, test.verb, test.group, test.resource, test.namespace, "web"); got != test.want {
+				t.Errorf("allowed %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 func TestDeliveryImpersonatesServiceAccountsOfTheNamespacesThatGoToClusters(t *testing.T) {
 	for name, test := range map[string]struct {
 		verb, group, resource, namespace string

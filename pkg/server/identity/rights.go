@@ -105,6 +105,13 @@ var controllers = map[string]controller{
 		may("update", corev1.GroupName, "pods/status"), // that no cluster can run them
 		may("update", v1alpha1.GroupName, "placementpolicies/status", "clusterplacementpolicies/status"),
 	)},
+	v1alpha1.PromotionsUser: {also: promotes, anywhere: []rbacv1.PolicyRule{
+		may("get", weave.Group, weave.Resource),
+		may("get", weave.OlderGroup, weave.Resource),
+		may("patch", weave.Group, weave.Resource+"/status"),
+		may("patch", weave.OlderGroup, weave.Resource+"/status"),
+		may("create", corev1.GroupName, "events"), // on which others promote
+	}},
 	v1alpha1.QuotaUser: {anywhere: []rbacv1.PolicyRule{
 		may("update", corev1.GroupName, "resourcequotas/status"),
 	}},

@@ -74,6 +74,8 @@ var wantRights = map[string][]string{
 		"get,list,patch,update,watch serviceimports.multicluster.x-k8s.io", "update serviceimports/status.multicluster.x-k8s.io",
 		"get,list,patch,update,watch helmreleases.helm.toolkit.fluxcd.io", "update helmreleases/status.helm.toolkit.fluxcd.io",
 		"get,list,patch,update,watch kustomizations.kustomize.toolkit.fluxcd.io", "update kustomizations/status.kustomize.toolkit.fluxcd.io",
+		"get,list,patch,update,watch pipelines.pipelines.weave.works", "update pipelines/status.pipelines.weave.works",
+		"get,list,patch,update,watch pipelines.pipelines.wego.weave.works", "update pipelines/status.pipelines.wego.weave.works",
 	},
 	v1alpha1.DeliveryUser: {
 		"get,list,patch,update,watch applications.delivery.manifold.dev", "patch,update applications/status.delivery.manifold.dev",
@@ -123,6 +125,11 @@ var wantRights = map[string][]string{
 		"patch daemonsets.apps", "patch deployments.apps", "patch replicasets.apps", "patch statefulsets.apps",
 		"patch jobs.batch",
 		"update clusterplacementpolicies/status.manifold.dev", "update placementpolicies/status.manifold.dev",
+	},
+	v1alpha1.PromotionsUser: {
+		"get pipelines.pipelines.weave.works", "patch pipelines/status.pipelines.weave.works",
+		"get pipelines.pipelines.wego.weave.works", "patch pipelines/status.pipelines.wego.weave.works",
+		"create events", "impersonate serviceaccounts in shop",
 	},
 	v1alpha1.QuotaUser: {"update resourcequotas/status"},
 	v1alpha1.RemovalUser: {
@@ -180,13 +187,21 @@ var asked = map[string][]string{
 	"manifold.dev": {
 		"clusterplacementpolicies", "clusterplacementpolicies/status", "clusters", "clusters/status", "placementpolicies", "placementpolicies/status",
 	},
-	"metrics.k8s.io":            {"pods"},
-	"multicluster.x-k8s.io":     {"serviceexports", "serviceexports/status", "serviceimports", "serviceimports/status"},
-	"networking.k8s.io":         {"ingresses", "ingresses/status", "networkpolicies", "servicecidrs"},
-	"networking.istio.io":       {"destinationrules", "gateways", "virtualservices"},
-	"policy":                    {"poddisruptionbudgets", "poddisruptionbudgets/status"},
-	"rbac.authorization.k8s.io": {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
-	"storage.k8s.io":            {"storageclasses", "volumeattachments"},
+	"metrics.k8s.io":             {"pods"},
+	"multicluster.x-k8s.io":      {"serviceexports", "serviceexports/status", "serviceimports", "serviceimports/status"},
+	"networking.k8s.io":          {"ingresses", "ingresses/status", "networkpolicies", "servicecidrs"},
+	"networking.istio.io":        {"destinationrules", "gateways", "virtualservices"},
+	"policy":                     {"poddisruptionbudgets", "poddisruptionbudgets/status"},
+	"rbac.authorization.k8s.io":  {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
+	"storage.k8s.io":             {"storageclasses", "volumeattachments"},
+	"metrics.k8s.io":             {"pods"},
+	"networking.k8s.io":          {"ingresses", "ingresses/status", "networkpolicies", "servicecidrs"},
+	"networking.istio.io":        {"destinationrules", "gateways", "virtualservices"},
+	"pipelines.weave.works":      {"pipelines", "pipelines/status"},
+	"pipelines.wego.weave.works": {"pipelines", "pipelines/status"},
+	"policy":                     {"poddisruptionbudgets", "poddisruptionbudgets/status"},
+	"rbac.authorization.k8s.io":  {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
+	"storage.k8s.io":             {"storageclasses", "volumeattachments"},
 }
 
 func TestControllersHaveTheRightsThatAreListedAndNoOthers(t *testing.T) {
