@@ -212,9 +212,9 @@ type PromotionStatus struct {
 	Strategy string         `json:"strategy"`
 	Phase    PromotionPhase `json:"phase"`
 	// URL leads to the pull request.
-	URL      string      `json:"url,omitempty"`
-	Message  string      `json:"message,omitempty"`
-	By       string      `json:"by,omitempty"`
+	URL     string `json:"url,omitempty"`
+	Message string `json:"message,omitempty"`
+	By      string `json:"by,omitempty"`
 	// At is when it was begun, however often it is tried.
 	At       metav1.Time `json:"at"`
 	Attempts int32       `json:"attempts,omitempty"`
