@@ -39,34 +39,6 @@ var placementRooms = map[string][]string{
 
 // deliveryRooms are the pure rooms of delivery, each with what it may import of the others: from the engine to the values.
 var deliveryRooms = map[string][]string{
-	"pkg/delivery/pulls/rewrite": {}, // a room of what opens pull requests
-
-	"pkg/delivery":            {},
-	"pkg/delivery/analysis":   {"."},
-	"pkg/delivery/automation": {".", "changes", "places", "read"},
-	"pkg/delivery/changes":    {},
-	"pkg/delivery/contained":  {},
-	"pkg/delivery/copies":     {"."},
-	"pkg/delivery/drift":      {"."},
-	"pkg/delivery/manifests":  {},
-	"pkg/delivery/oam":        {"copies", "routing", "traffic"},
-	"pkg/delivery/routing":    {"."},
-	"pkg/delivery/traffic":    {".", "routing"},
-	"pkg/delivery/variants":   {"."},
-	"pkg/delivery/waves":      {"."},
-	"pkg/delivery/weave":      {},
-	"pkg/delivery/places":     {"."},
-	"pkg/delivery/promotion":  {".", "weave"},
-	"pkg/delivery/planner":    {".", "changes", "routing", "waves"},
-	"pkg/delivery/state":      {"."},
-	"pkg/delivery/stages":     {".", "analysis", "routing", "variants", "waves"},
-	"pkg/delivery/read":       {".", "copies"},
-	"pkg/delivery/wanted":     {".", "copies"},
-	"pkg/delivery/observe":    {".", "copies", "wanted"},
-	"pkg/delivery/engine":     {".", "places", "planner", "stages"},
-	"pkg/delivery/weave":      {},
-
-	"pkg/delivery/pulls/rewrite":  {},
 	"pkg/delivery":                {},
 	"pkg/delivery/analysis":       {"."},
 	"pkg/delivery/automation":     {".", "changes", "places", "read"},
@@ -81,6 +53,8 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/variants":       {"."},
 	"pkg/delivery/waves":          {"."},
 	"pkg/delivery/places":         {"."},
+	"pkg/delivery/promotion":      {".", "weave"},
+	"pkg/delivery/pulls/rewrite":  {},
 	"pkg/delivery/planner":        {".", "changes", "routing", "waves"},
 	"pkg/delivery/state":          {"."},
 	"pkg/delivery/stages":         {".", "analysis", "routing", "variants", "waves"},
@@ -142,8 +116,7 @@ var serverRooms = map[string][]string{
 var (
 	pure = slices.Concat([]string{"pkg/delivery/pipecd", "pkg/identity", "pkg/mirror", "pkg/multicluster", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms)),
 		slices.Sorted(maps.Keys(deliveryRooms)))
-	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pulls/...", "pkg/delivery/scripts", "pkg/moves", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
-	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/scripts", "pkg/moves", "pkg/multicluster/controller", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
+	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pulls/...", "pkg/delivery/scripts", "pkg/moves", "pkg/multicluster/controller", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
 

@@ -187,21 +187,13 @@ var asked = map[string][]string{
 	"manifold.dev": {
 		"clusterplacementpolicies", "clusterplacementpolicies/status", "clusters", "clusters/status", "placementpolicies", "placementpolicies/status",
 	},
-	"metrics.k8s.io":             {"pods"},
-	"multicluster.x-k8s.io":      {"serviceexports", "serviceexports/status", "serviceimports", "serviceimports/status"},
-	"networking.k8s.io":          {"ingresses", "ingresses/status", "networkpolicies", "servicecidrs"},
-	"networking.istio.io":        {"destinationrules", "gateways", "virtualservices"},
-	"policy":                     {"poddisruptionbudgets", "poddisruptionbudgets/status"},
-	"rbac.authorization.k8s.io":  {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
-	"storage.k8s.io":             {"storageclasses", "volumeattachments"},
-	"metrics.k8s.io":             {"pods"},
-	"networking.k8s.io":          {"ingresses", "ingresses/status", "networkpolicies", "servicecidrs"},
-	"networking.istio.io":        {"destinationrules", "gateways", "virtualservices"},
-	"pipelines.weave.works":      {"pipelines", "pipelines/status"},
-	"pipelines.wego.weave.works": {"pipelines", "pipelines/status"},
-	"policy":                     {"poddisruptionbudgets", "poddisruptionbudgets/status"},
-	"rbac.authorization.k8s.io":  {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
-	"storage.k8s.io":             {"storageclasses", "volumeattachments"},
+	"metrics.k8s.io":            {"pods"},
+	"multicluster.x-k8s.io":     {"serviceexports", "serviceexports/status", "serviceimports", "serviceimports/status"},
+	"networking.k8s.io":         {"ingresses", "ingresses/status", "networkpolicies", "servicecidrs"},
+	"networking.istio.io":       {"destinationrules", "gateways", "virtualservices"},
+	"policy":                    {"poddisruptionbudgets", "poddisruptionbudgets/status"},
+	"rbac.authorization.k8s.io": {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
+	"storage.k8s.io":            {"storageclasses", "volumeattachments"},
 }
 
 func TestControllersHaveTheRightsThatAreListedAndNoOthers(t *testing.T) {
