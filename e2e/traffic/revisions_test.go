@@ -93,7 +93,7 @@ func deploy(s *scenario, percents map[int]int) {
 	})
 }
 
-// throughMesh asks the rule of the application by way of a sidecar in a cluster.
+// throughMesh asks the rule of the application by way of a sidecar in a cluster. What that cannot hand on is logged.
 func throughMesh(s *scenario, cluster string) *load.Load {
 	s.Helper()
 	client, err := s.network.Client(datapath.From{Cluster: cluster, Namespace: s.Namespace})
@@ -104,7 +104,12 @@ func throughMesh(s *scenario, cluster string) *load.Load {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.Cleanup(sidecar.Stop)
+	s.Cleanup(func() {
+		sidecar.Stop()
+		if err := sidecar.Failed(); err != nil {
+			s.Logf("the sidecar in %s: %v", cluster, err)
+		}
+	})
 	out := load.Start(load.Options{URL: sidecar.URL + "/web", Host: "example-app", Rate: rate, Timeout: 10 * time.Second, Expect: func(a pods.Answer) error {
 		if a.Namespace != s.Namespace || a.Cluster != cluster {
 			return fmt.Errorf("answered from namespace %q of cluster %q", a.Namespace, a.Cluster)

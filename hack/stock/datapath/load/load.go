@@ -155,7 +155,7 @@ func (l *Load) ask(ctx context.Context, client *http.Client, path string) (pods.
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return pods.Answer{}, fmt.Errorf("decode the answer: %w", err)
 	}
-	if answer.Path != path {
+	if answer.Path != request.URL.Path {
 		return pods.Answer{}, errors.New("the answer is to another request")
 	}
 	return answer, nil

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,6 +53,8 @@ type Sidecar struct {
 	mu sync.Mutex
 	// turns are how many requests each destination of a rule has got, guarded by mu.
 	turns map[string][]int64
+	// failed are failures, guarded by mu.
+	failed []error
 }
 
 // Start starts a sidecar and returns when it knows what there is. The context bounds the start alone; Stop ends it.
@@ -98,18 +101,57 @@ func (s *Sidecar) Stop() {
 }
 
 func (s *Sidecar) handler(client *datapath.Client) http.Handler {
-	transport := &http.Transport{DialContext: client.DialContext, MaxIdleConnsPerHost: 100}
+	transport := retrying{&http.Transport{DialContext: client.DialContext, MaxIdleConnsPerHost: 100}}
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		to, err := s.destination(request.Host, request.URL.Path)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusNotImplemented)
 			return
 		}
-		proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.Scheme, r.Out.URL.Host = "http", to
-		}}
+		proxy := &httputil.ReverseProxy{
+			Transport: transport,
+			Rewrite:   func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", to },
+			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+				s.note(err)
+				w.WriteHeader(http.StatusBadGateway)
+			},
+		}
 		proxy.ServeHTTP(w, request)
 	})
+}
+
+// maxNoted bounds how many failures are kept.
+const maxNoted = 20
+
+func (s *Sidecar) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.failed) < maxNoted {
+		s.failed = append(s.failed, fmt.Errorf("%s: %w", time.Now().Format(time.TimeOnly), err))
+	}
+}
+
+// Failed says why requests failed that the sidecar could not hand on, the first of them.
+func (s *Sidecar) Failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.failed...)
+}
+
+// attempts are how often a connection is tried, as Istio has it without a word about retries.
+const attempts = 3
+
+// retrying tries again where no connection is made.
+type retrying struct{ *http.Transport }
+
+func (r retrying) RoundTrip(request *http.Request) (response *http.Response, err error) {
+	for range attempts {
+		var dial *net.OpError
+		if response, err = r.Transport.RoundTrip(request); err == nil || !errors.As(err, &dial) || dial.Op != "dial" || request.Body != nil {
+			break
+		}
+	}
+	return response, err
 }
 
 // destination says where a request to a host goes: to the host itself, if no rule is about it.
