@@ -243,7 +243,12 @@ func TestW13NobodyPromotesByWhatHeMayNotUse(t *testing.T) {
 	}
 	// Who has asked is written in the status, which nobody but Manifold writes.
 	forged := `{"status": {"environments": {"dev": {"asked": {"revision": "2", "by": "admin", "at": "2026-01-01T00:00:00Z"}}}}}`
-	expect.Refused(t, s.Logical.Try(append([]string{"patch", pipelines, "web", "--subresource=status", "--type=merge", "-p", forged}, ops...)...), "cannot patch resource \"pipelines/status\"")
+	expect.Refused(t, s.Logical.Try(append([]string{"patch", pipelines, "web", "--subresource=status", "--type=merge", "-p", forged}, ops...)...), "resource \"pipelines/status\"")
+	for _, verb := range []string{"patch", "update"} {
+		if result := s.Logical.Try(append([]string{"auth", "can-i", verb, pipelines, "--subresource=status"}, ops...)...); result.Code == 0 {
+			t.Errorf("who defines pipelines may %s their status: %s", verb, result)
+		}
+	}
 	s.Logical.Try(append([]string{"patch", pipelines, "web", "--type=merge", "-p", forged}, ops...)...)
 	if got := s.Logical.Kubectl("get", pipelines, "web", "-o", "jsonpath={.status.environments.dev.asked}"); got != "" {
 		t.Errorf("the status tells that somebody has asked for %s", got)
