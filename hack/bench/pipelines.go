@@ -187,6 +187,11 @@ func (p *plumbing) createApps(ctx context.Context, names []string) error {
 		if _, err := p.client.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create namespace %q: %w", environment, err)
 		}
+		policy := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "everywhere"}}
+		policy.Spec.Division = &v1alpha1.Division{Type: v1alpha1.Duplicate}
+		if _, err := p.manifold.ManifoldV1alpha1().PlacementPolicies(environment).Create(ctx, policy, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create PlacementPolicy %s/%s: %w", environment, policy.Name, err)
+		}
 	}
 	return forAll(names, func(name string) error {
 		for _, environment := range pipelineEnvironments {
