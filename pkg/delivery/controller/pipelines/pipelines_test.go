@@ -230,6 +230,15 @@ func TestWhatIsAboutToBeKnownIsWaitedFor(t *testing.T) {
 	w.clock.Step(patience)
 	w.look()
 	w.shows("dev", "podinfo: HelmRelease/podinfo 6.1.6")
+	w.restart()
+	w.pipeline("appRef: {apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, name: another},", here)
+	writes := len(w.writes)
+	w.look() // what was told is not about that
+	w.clock.Step(first)
+	w.look()
+	if told := w.told(); len(w.writes) != writes+1 || told.ObservedGeneration != 2 || told.Environments["dev"].Targets[0].Error == "" {
+		t.Errorf("%d were written, and told is %+v", len(w.writes)-writes, told)
+	}
 	w.says(metav1.ConditionFalse, reasonUnreadable, "not known yet")
 }
 

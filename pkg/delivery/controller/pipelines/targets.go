@@ -47,7 +47,8 @@ func (l *look) target(t weave.Target, last *weave.TargetStatus) (out weave.Targe
 	}
 	if now.waits {
 		l.waits = true
-		if l.patient && last != nil {
+		// What was told of another spec may be about another app.
+		if l.patient && last != nil && l.pipeline.Status.ObservedGeneration == l.pipeline.Generation {
 			return *last, false
 		}
 		l.holds = true
