@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"golang.org/x/sync/errgroup"
 
@@ -34,6 +36,9 @@ const (
 	mostObjects = 5000
 	mostBytes   = 16 << 20
 )
+
+// tryAgain is when a watch that was given up may be tried again: what was too much may be gone.
+const tryAgain = time.Minute
 
 // Wish is what somebody wants to see of a cluster.
 type Wish struct {
@@ -66,6 +71,8 @@ type Options struct {
 	// Changed is told of an object that is new (before is nil), has changed, or is gone (after is nil), and of a watch that shows something else than
 	// before as a whole (both are nil). It returns at once.
 	Changed func(cluster string, wish Wish, before, after *unstructured.Unstructured)
+	// Clock is for tests; the zero value is the real one.
+	Clock clock.PassiveClock
 }
 
 // Sights are the watches. They are safe for concurrent use.
@@ -83,6 +90,9 @@ type Sights struct {
 
 // New returns sights of nothing.
 func New(o Options) *Sights {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
 	return &Sights{Options: o, wanted: map[string]map[Wish]map[string]bool{}, wishes: map[string]map[string][]Wish{}, live: map[string]*cluster{}}
 }
 
@@ -104,15 +114,39 @@ type watch struct {
 	mu sync.Mutex
 	// problem is why nothing is shown, "" if something is, and at where the watch was when that was found.
 	problem, at string
+	// over is since when the watch has been given up, zero if it runs. Its problem stays then.
+	over time.Time
 }
 
 func (w *watch) says(problem string) (changed bool) {
 	at := w.informer.LastSyncResourceVersion()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.over.IsZero() {
+		return false
+	}
 	changed = w.problem != problem
 	w.problem, w.at = problem, at
 	return changed
+}
+
+// ends ends a watch for a reason, once.
+func (w *watch) ends(why string, now time.Time) bool {
+	w.cancel()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over.IsZero() {
+		return false
+	}
+	w.problem, w.over = why, now
+	return true
+}
+
+// tired reports whether a watch has been given up so long ago that it is worth another try.
+func (w *watch) tired(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.over.IsZero() && now.Sub(w.over) >= tryAgain
 }
 
 // trouble is the problem that there still is: a watch that has gone on since has none.
@@ -120,7 +154,7 @@ func (w *watch) trouble() string {
 	at := w.informer.LastSyncResourceVersion()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at != w.at {
+	if at != w.at && w.over.IsZero() {
 		return ""
 	}
 	return w.problem
@@ -159,7 +193,14 @@ func (s *Sights) want(name string, wish Wish, owner string) {
 		s.wanted[name][wish] = map[string]bool{}
 	}
 	s.wanted[name][wish][owner] = true
-	if c := s.live[name]; c != nil && c.watches[wish] == nil {
+	c := s.live[name]
+	if c == nil {
+		return
+	}
+	if w := c.watches[wish]; w != nil && w.tired(s.Clock.Now()) {
+		delete(c.watches, wish)
+	}
+	if c.watches[wish] == nil {
 		s.begin(c, wish)
 	}
 }
@@ -312,8 +353,8 @@ func (w Wish) means(o *unstructured.Unstructured) bool {
 
 // giveUp ends a watch that shows more than is kept.
 func (s *Sights) giveUp(c *cluster, wish Wish, w *watch) {
-	w.cancel()
-	if w.says(fmt.Sprintf("%s cannot be shown: pipelines keep %d objects and %d MiB of a cluster, and in cluster %q that is not enough", wish, mostObjects, mostBytes>>20, c.name)) {
+	why := fmt.Sprintf("%s cannot be shown: pipelines keep %d objects and %d MiB of a cluster, and in cluster %q that is not enough", wish, mostObjects, mostBytes>>20, c.name)
+	if w.ends(why, s.Clock.Now()) {
 		s.Changed(c.name, wish, nil, nil)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	testclock "k8s.io/utils/clock/testing"
 )
 
 const label = "example.com/pipeline"
@@ -43,6 +44,7 @@ type world struct {
 	*testing.T
 	*Sights
 	client *dynamicfake.FakeDynamicClient
+	clock  *testclock.FakeClock
 
 	mu   sync.Mutex
 	told []string
@@ -50,7 +52,9 @@ type world struct {
 
 func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	w := &world{T: t, client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{deployments: "DeploymentList"}, objects...)}
+	w.clock = testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	w.Sights = New(Options{
+		Clock: w.clock,
 		Trim: func(o *unstructured.Unstructured) *unstructured.Unstructured {
 			out := o.DeepCopy()
 			delete(out.Object, "spec")
@@ -237,6 +241,17 @@ func TestAClusterThatSendsTooMuchIsNotKept(t *testing.T) {
 	if objects > 0 || bytes > 0 {
 		t.Errorf("%d objects of %d bytes are kept", objects, bytes)
 	}
+	large.SetAnnotations(nil)
+	if _, err := w.client.Resource(deployments).Namespace("shop").Update(t.Context(), large, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.Want("one", map[string][]Wish{"east": {labelled}})
+	if w.Look("east", labelled).Problem == "" {
+		t.Error("it is tried again at once")
+	}
+	w.clock.Step(tryAgain)
+	w.Want("one", map[string][]Wish{"east": {labelled}})
+	w.shows(labelled, "web")
 }
 
 func TestNothingIsLeftOfWhoWantsNothing(t *testing.T) {
