@@ -30,6 +30,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.BaselineRolloutOptions{}.OpenAPIModelName():             schema_manifold_apis_delivery_v1alpha1_BaselineRolloutOptions(ref),
 		v1alpha1.CanaryRolloutOptions{}.OpenAPIModelName():               schema_manifold_apis_delivery_v1alpha1_CanaryRolloutOptions(ref),
 		v1alpha1.CleanOptions{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_CleanOptions(ref),
+		v1alpha1.ClusterVersion{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_ClusterVersion(ref),
 		v1alpha1.CommitMatcher{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_CommitMatcher(ref),
 		v1alpha1.Drift{}.OpenAPIModelName():                              schema_manifold_apis_delivery_v1alpha1_Drift(ref),
 		v1alpha1.DriftIgnore{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_DriftIgnore(ref),
@@ -48,6 +49,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PatchTarget{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_PatchTarget(ref),
 		v1alpha1.PipecdConfig{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PipecdConfig(ref),
 		v1alpha1.Pipeline{}.OpenAPIModelName():                           schema_manifold_apis_delivery_v1alpha1_Pipeline(ref),
+		v1alpha1.PipelinePause{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_PipelinePause(ref),
+		v1alpha1.PipelinePromotion{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_PipelinePromotion(ref),
+		v1alpha1.PipelineRecord{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_PipelineRecord(ref),
+		v1alpha1.PipelineResumption{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_PipelineResumption(ref),
 		v1alpha1.Planner{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Planner(ref),
 		v1alpha1.PrimaryRolloutOptions{}.OpenAPIModelName():              schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref),
 		v1alpha1.Release{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Release(ref),
@@ -99,10 +104,14 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.VariantPatch{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_VariantPatch(ref),
 		v1alpha1.VariantPatchOp{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_VariantPatchOp(ref),
 		v1alpha1.VariantPatchTarget{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_VariantPatchTarget(ref),
+		v1alpha1.VersionedWorkload{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_VersionedWorkload(ref),
+		v1alpha1.VersionsError{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_VersionsError(ref),
 		v1alpha1.WaitApprovalOptions{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_WaitApprovalOptions(ref),
 		v1alpha1.WaitOptions{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_WaitOptions(ref),
 		v1alpha1.Wave{}.OpenAPIModelName():                               schema_manifold_apis_delivery_v1alpha1_Wave(ref),
 		v1alpha1.WorkloadReference{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_WorkloadReference(ref),
+		v1alpha1.WorkloadVersion{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_WorkloadVersion(ref),
+		v1alpha1.WorkloadVersionList{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_WorkloadVersionList(ref),
 		manifoldv1alpha1.ArgsOverride{}.OpenAPIModelName():               schema_manifold_apis_manifold_v1alpha1_ArgsOverride(ref),
 		manifoldv1alpha1.Cluster{}.OpenAPIModelName():                    schema_manifold_apis_manifold_v1alpha1_Cluster(ref),
 		manifoldv1alpha1.ClusterAllows{}.OpenAPIModelName():              schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref),
@@ -1477,6 +1486,66 @@ func schema_manifold_apis_delivery_v1alpha1_CleanOptions(ref common.ReferenceCal
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_ClusterVersion(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterVersion is the version of a workload in a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the name of the cluster; empty for the logical cluster, where what is in no cluster is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is the version of the chart, the revision that was applied, or the tags of all images, separated by commas.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"images": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "images are those of its containers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the name of the ApplicationRevision that the cluster holds the workload at.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "error tells why the version is not known.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_CommitMatcher(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2282,6 +2351,220 @@ func schema_manifold_apis_delivery_v1alpha1_Pipeline(ref common.ReferenceCallbac
 		},
 		Dependencies: []string{
 			v1alpha1.Stage{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PipelinePause(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipelinePause asks that nothing of a Pipeline is promoted. It is posted to the subresource pause.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the pipeline.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the pipeline. It is needed only where both groups have a pipeline of the name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is recorded with it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"recorded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recorded is what the server has written down: who has paused the pipeline first. What a request says here is ignored.",
+							Ref:         ref(v1alpha1.PipelineRecord{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PipelineRecord{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PipelinePromotion(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipelinePromotion asks for a version in an environment of a Pipeline. It is posted to the subresource promote.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the pipeline.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the pipeline. It is needed only where both groups have a pipeline of the name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"environment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "environment is the name of the environment that gets the version.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the version: one that waits for this environment, one that the environment before has verified, or an older one that another environment runs. Unset, it is the one that waits.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is recorded with it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"recorded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recorded is what the server has written down. What a request says here is ignored.",
+							Ref:         ref(v1alpha1.PipelineRecord{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"environment"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PipelineRecord{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PipelineRecord(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipelineRecord is what is written down of somebody who has asked something of a Pipeline.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "by is the name of the user.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"at": {
+						SchemaProps: spec.SchemaProps{
+							Description: "at is when it was asked.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is what they have said.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"by", "at"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PipelineResumption(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipelineResumption ends the pause of a Pipeline. It is posted to the subresource resume.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the pipeline.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the pipeline. It is needed only where both groups have a pipeline of the name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"recorded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "recorded is the pause that has ended; unset if there was none. What a request says here is ignored.",
+							Ref:         ref(v1alpha1.PipelineRecord{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PipelineRecord{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 	}
 }
 
@@ -5450,6 +5733,81 @@ func schema_manifold_apis_delivery_v1alpha1_VariantPatchTarget(ref common.Refere
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_VersionedWorkload(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "VersionedWorkload names an object.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "apiVersion is the group and the version of its kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is its kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is its name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"apiVersion", "kind", "name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_VersionsError(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "VersionsError tells what could not be read.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is where; empty for all namespaces.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resource is the kind of objects, with its group.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message tells why, and what to do about it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"resource", "message"},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_WaitApprovalOptions(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5592,6 +5950,143 @@ func schema_manifold_apis_delivery_v1alpha1_WorkloadReference(ref common.Referen
 				Required: []string{"name"},
 			},
 		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_WorkloadVersion(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadVersion tells which version of a workload each cluster holds. It is computed from what its reader may list, and stored nowhere.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata names it after the workload.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"workload": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workload is the object that it is about.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.VersionedWorkload{}.OpenAPIModelName()),
+						},
+					},
+					"chart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "chart is the name of the chart that a HelmRelease installs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters are those that hold the workload, sorted. What no cluster holds has one entry without a name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ClusterVersion{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"workload"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ClusterVersion{}.OpenAPIModelName(), v1alpha1.VersionedWorkload{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_WorkloadVersionList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadVersionList is what was found, and what could not be read.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every list.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are what was found.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.WorkloadVersion{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"errors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "errors tell what could not be read. The items are complete but for that.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.VersionsError{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.VersionsError{}.OpenAPIModelName(), v1alpha1.WorkloadVersion{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/notfoundhandler"
 	"k8s.io/client-go/kubernetes"
@@ -31,7 +32,7 @@ import (
 
 // newChain makes the servers and chains them: aggregation, then the built-in kinds and Manifold's, then custom resources. It follows
 // CreateServerChain of kube-apiserver and New of its control plane, which offer no place to change storage. It also returns the server's informer of definitions of custom resources.
-func newChain(c *config, o storage.Options, m metrics.Sources,
+func newChain(c *config, o storage.Options, m metrics.Sources, unstored map[string]rest.Storage,
 ) (*aggregatorapiserver.APIAggregator, crdinformers.CustomResourceDefinitionInformer, error) {
 	kube := c.kube.Complete()
 	notFound := notfoundhandler.New(kube.ControlPlane.Generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)
@@ -44,7 +45,7 @@ func newChain(c *config, o storage.Options, m metrics.Sources,
 
 	definitions := extensions.Informers.Apiextensions().V1().CustomResourceDefinitions()
 
-	native, err := newNative(kube, extensions.GenericAPIServer, o, m)
+	native, err := newNative(kube, extensions.GenericAPIServer, o, m, unstored)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -59,9 +60,9 @@ func newChain(c *config, o storage.Options, m metrics.Sources,
 	return aggregator, definitions, nil
 }
 
-// newNative makes the server of the built-in kinds, of Manifold's and of the clusters' metrics.
+// newNative makes the server of the built-in kinds, of Manifold's and of the clusters' metrics. Unstored is what the group of delivery serves besides.
 func newNative(
-	kube controlplane.CompletedConfig, delegate genericapiserver.DelegationTarget, o storage.Options, m metrics.Sources,
+	kube controlplane.CompletedConfig, delegate genericapiserver.DelegationTarget, o storage.Options, m metrics.Sources, unstored map[string]rest.Storage,
 ) (*controlplaneapiserver.Server, error) {
 	server, err := kube.ControlPlane.New(controlplaneapiserver.KubeAPIServer, delegate)
 	if err != nil {
@@ -81,7 +82,9 @@ func newNative(
 	o.Endpoints, o.Pods = informers.Discovery().V1().EndpointSlices().Lister(), informers.Core().V1().Pods().Lister()
 	o.Identity = identityFrom(informers)
 	providers = storage.Change(providers, o)
-	for _, own := range []group.Group{manifoldregistry.Group(legacyscheme.Scheme), deliveryregistry.Group(legacyscheme.Scheme)} {
+	delivered := deliveryregistry.Group(legacyscheme.Scheme)
+	delivered.Unstored = unstored
+	for _, own := range []group.Group{manifoldregistry.Group(legacyscheme.Scheme), delivered} {
 		providers = append(providers, group.RESTStorageProvider{
 			Group: own, Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
 		})

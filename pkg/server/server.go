@@ -109,9 +109,13 @@ func newServer(c CompletedOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	unstored, err := s.controllers.unstored()
+	if err != nil {
+		return nil, err
+	}
 	chain, definitions, err := newChain(config, storage.Options{
 		Connections: connections{registry, net.listed}, Placer: s.controllers.engine, Fleets: s.controllers.upstream.Fleets,
-	}, s.controllers.metrics())
+	}, s.controllers.metrics(), unstored)
 	if err != nil {
 		return nil, err
 	}

@@ -55,5 +55,7 @@ func kinds() []runtime.Object {
 		&Release{}, &ReleaseList{},
 		&ReleaseApproval{}, &ReleaseCancellation{}, &ReleaseSkip{}, &ReleaseRetry{}, &ReleaseRollback{},
 		&ReleaseLogPart{}, &ReleaseLogPartList{}, &ReleaseLogOptions{},
+		&PipelinePromotion{}, &PipelinePause{}, &PipelineResumption{},
+		&WorkloadVersion{}, &WorkloadVersionList{},
 	}
 }

@@ -86,6 +86,11 @@ func (in CleanOptions) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterVersion) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ClusterVersion"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CommitMatcher) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.CommitMatcher"
 }
@@ -173,6 +178,26 @@ func (in PipecdConfig) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Pipeline) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Pipeline"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipelinePause) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipelinePause"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipelinePromotion) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipelinePromotion"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipelineRecord) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipelineRecord"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipelineResumption) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipelineResumption"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -431,6 +456,16 @@ func (in VariantPatchTarget) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in VersionedWorkload) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VersionedWorkload"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in VersionsError) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.VersionsError"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WaitApprovalOptions) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.WaitApprovalOptions"
 }
@@ -448,4 +483,14 @@ func (in Wave) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkloadReference) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.WorkloadReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkloadVersion) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.WorkloadVersion"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkloadVersionList) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.WorkloadVersionList"
 }

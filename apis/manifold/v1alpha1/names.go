@@ -168,10 +168,14 @@ const (
 	PromotionsUser = ControllerUser + ":promotions"
 	// QuotaUser counts what runs in clusters.
 	QuotaUser = ControllerUser + ":quota"
+	// AsksUser writes down what people ask of Pipelines.
+	AsksUser = ControllerUser + ":asks"
 	// RemovalUser takes away what is left of clusters that are removed.
 	RemovalUser = ControllerUser + ":removal"
 	// SummaryUser writes what clusters report: statuses, and mirrored ReplicaSets and ControllerRevisions.
 	SummaryUser = ControllerUser + ":summary"
+	// VersionsUser reads which versions there are, for those who may list them.
+	VersionsUser = ControllerUser + ":versions"
 	// VolumesUser binds PersistentVolumes that users have made.
 	VolumesUser = ControllerUser + ":volumes"
 	// ControllersGroup is the group of all of them.

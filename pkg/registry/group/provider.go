@@ -4,6 +4,7 @@ package group
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +21,8 @@ type Group struct {
 	// Categories are those of all kinds.
 	Categories []string
 	Kinds      []Kind
+	// Unstored are resources of which nothing is stored, and subresources of these, by their paths in the group. Optional.
+	Unstored map[string]rest.Storage
 }
 
 func (g Group) resource(name string) schema.GroupResource {
@@ -68,6 +71,11 @@ func (p RESTStorageProvider) NewRESTStorage(
 		}
 		for name, subresource := range kind.Subresources(objects) {
 			storage[kind.Plural+"/"+name] = subresource
+		}
+	}
+	for path, unstored := range p.Unstored {
+		if resource, _, _ := strings.Cut(path, "/"); enabled.ResourceEnabled(p.Version.WithResource(resource)) {
+			storage[path] = unstored
 		}
 	}
 	if len(storage) > 0 {

@@ -35,8 +35,10 @@ func Make(ctx context.Context, kube kubernetes.Interface, manifold versioned.Int
 			return fmt.Errorf("make ClusterRole %s: %w", role.Name, err)
 		}
 	}
-	if err := ensure(ctx, rbac.ClusterRoleBindings(), adminBinding()); err != nil {
-		return fmt.Errorf("make ClusterRoleBinding %s: %w", keys.AdminsGroup, err)
+	for _, binding := range []*rbacv1.ClusterRoleBinding{adminBinding(), versionsBinding()} {
+		if err := ensure(ctx, rbac.ClusterRoleBindings(), binding); err != nil {
+			return fmt.Errorf("make ClusterRoleBinding %s: %w", binding.Name, err)
+		}
 	}
 	if err := ensure(ctx, flows.PriorityLevelConfigurations(), syncerPriorityLevel()); err != nil {
 		return fmt.Errorf("make PriorityLevelConfiguration %s: %w", syncerFlows, err)

@@ -2,6 +2,8 @@ package bootstrap
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
@@ -27,5 +29,15 @@ func deliveryRoles() []*rbacv1.ClusterRole {
 			rule(look, "applications", "applicationrevisions", "releases"),
 			rule(post, "releases/approve"),
 		), "admin"),
+		role(delivery.VersionsRole, rule([]string{"list"}, delivery.ResourceVersions)),
+	}
+}
+
+// versionsBinding lets everybody who has logged in ask for versions, of which they are told those that they may list.
+func versionsBinding() *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: delivery.VersionsRole},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: delivery.VersionsRole},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: user.AllAuthenticated}},
 	}
 }

@@ -41,13 +41,19 @@ var controllers = map[string]controller{
 		may("get,patch", "core.oam.dev", "applicationdeployments", "appdeployments"), // our finalizer
 		may("update", "core.oam.dev", "applicationdeployments/status", "appdeployments/status"),
 	}},
+	v1alpha1.AsksUser: {anywhere: []rbacv1.PolicyRule{
+		may("get", weave.Group, weave.Resource),
+		may("patch", weave.Group, weave.Resource+"/status"), // what people have asked for
+		may("get", weave.OlderGroup, weave.Resource),
+		may("patch", weave.OlderGroup, weave.Resource+"/status"),
+	}},
 	v1alpha1.BootstrapUser: {
 		anywhere: []rbacv1.PolicyRule{
 			may("get,create", corev1.GroupName, "namespaces"),
 			may("get,create", rbacv1.GroupName, "clusterroles", "clusterrolebindings"),
 			// It has none of the rights that it gives: those of the roles for policies and metrics, and the administrator's.
 			may("escalate", rbacv1.GroupName, "clusterroles"),
-			named(may("bind", rbacv1.GroupName, "clusterroles"), "cluster-admin"),
+			named(may("bind", rbacv1.GroupName, "clusterroles"), "cluster-admin", delivery.VersionsRole),
 			may("get,create", flowcontrolv1.GroupName, "prioritylevelconfigurations", "flowschemas"),
 			may("update", flowcontrolv1.GroupName, "flowschemas"),
 			may("get,create", v1alpha1.GroupName, "clusterplacementpolicies"),
@@ -125,6 +131,12 @@ var controllers = map[string]controller{
 		may("create,update,delete", appsv1.GroupName, "replicasets", "controllerrevisions"),
 		may("delete", corev1.GroupName, "pods"), // mirrors of what was lost
 	)},
+	v1alpha1.VersionsUser: {anywhere: []rbacv1.PolicyRule{
+		may("list", "helm.toolkit.fluxcd.io", "helmreleases"),
+		may("list", "kustomize.toolkit.fluxcd.io", "kustomizations"),
+		may("list", weave.Group, weave.Resource),
+		may("list", weave.OlderGroup, weave.Resource),
+	}},
 	v1alpha1.VolumesUser: {anywhere: []rbacv1.PolicyRule{
 		may("update,delete", corev1.GroupName, "persistentvolumes"),
 		may("update", corev1.GroupName, "persistentvolumes/status"),

@@ -74,8 +74,6 @@ var wantRights = map[string][]string{
 		"get,list,patch,update,watch serviceimports.multicluster.x-k8s.io", "update serviceimports/status.multicluster.x-k8s.io",
 		"get,list,patch,update,watch helmreleases.helm.toolkit.fluxcd.io", "update helmreleases/status.helm.toolkit.fluxcd.io",
 		"get,list,patch,update,watch kustomizations.kustomize.toolkit.fluxcd.io", "update kustomizations/status.kustomize.toolkit.fluxcd.io",
-		"get,list,patch,update,watch pipelines.pipelines.weave.works", "update pipelines/status.pipelines.weave.works",
-		"get,list,patch,update,watch pipelines.pipelines.wego.weave.works", "update pipelines/status.pipelines.wego.weave.works",
 	},
 	v1alpha1.DeliveryUser: {
 		"get,list,patch,update,watch applications.delivery.manifold.dev", "patch,update applications/status.delivery.manifold.dev",
@@ -146,6 +144,14 @@ var wantRights = map[string][]string{
 		"patch jobs.batch", "update jobs/status.batch",
 		"update ingresses/status.networking.k8s.io",
 	},
+	v1alpha1.AsksUser: {
+		"get pipelines.pipelines.weave.works", "patch pipelines/status.pipelines.weave.works",
+		"get pipelines.pipelines.wego.weave.works", "patch pipelines/status.pipelines.wego.weave.works",
+	},
+	v1alpha1.VersionsUser: {
+		"list helmreleases.helm.toolkit.fluxcd.io", "list kustomizations.kustomize.toolkit.fluxcd.io",
+		"list pipelines.pipelines.weave.works", "list pipelines.pipelines.wego.weave.works",
+	},
 	v1alpha1.VolumesUser: {"delete,update persistentvolumes", "update persistentvolumes/status"},
 }
 
@@ -172,7 +178,8 @@ var asked = map[string][]string{
 	"coordination.k8s.io":   {"leases"},
 	"core.oam.dev":          {"appdeployments", "appdeployments/status", "applicationdeployments", "applicationdeployments/status", "applications"},
 	"delivery.manifold.dev": {
-		"applicationrevisions", "applications", "applications/status", "releases", "releases/approve", "releases/cancel", "releases/status",
+		"applicationrevisions", "applications", "applications/status", "pipelines/pause", "pipelines/promote", "pipelines/resume",
+		"releases", "releases/approve", "releases/cancel", "releases/status", "workloadversions",
 	},
 	"discovery.k8s.io":             {"endpointslices"},
 	"events.k8s.io":                {"events"},
