@@ -109,7 +109,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	unstored, err := s.controllers.unstored()
+	unstored, err := s.controllers.unstored(generic.Authorization.Authorizer)
 	if err != nil {
 		return nil, err
 	}

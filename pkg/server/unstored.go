@@ -1,19 +1,34 @@
 package server
 
 import (
+	"maps"
+
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/registry/delivery/pipelines"
+	"github.com/manifold-dev/manifold/pkg/registry/delivery/workloads"
 )
 
-// unstored is what the group of delivery serves and does not store: what people ask of pipelines.
-func (m *controllers) unstored() (map[string]rest.Storage, error) {
+// unstored is what the group of delivery serves and does not store: what people ask of pipelines, and which versions there are of those workloads that
+// they may list.
+func (m *controllers) unstored(authorizer authorizer.Authorizer) (map[string]rest.Storage, error) {
 	asks, err := dynamic.NewForConfig(asJSON(m.identities.As(v1alpha1.AsksUser)))
 	if err != nil {
 		return nil, err
 	}
-	return pipelines.Storage(asks, clock.RealClock{}), nil
+	reads, err := dynamic.NewForConfig(asJSON(m.identities.As(v1alpha1.VersionsUser)))
+	if err != nil {
+		return nil, err
+	}
+	out := pipelines.Storage(asks, clock.RealClock{})
+	maps.Copy(out, map[string]rest.Storage{delivery.ResourceVersions: workloads.New(workloads.Options{
+		Kube: m.informers, Applications: m.own.Delivery().V1alpha1().Applications(), Client: reads,
+		Held: m.versions, Overrides: m.engine.Overrides, Authorizer: authorizer,
+	})})
+	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/promotion"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 )
 
@@ -159,10 +160,7 @@ func running(of *weave.EnvironmentStatus) []string {
 		return nil
 	}
 	for i := range of.Targets {
-		for j := range of.Targets[i].Workloads {
-			w := &of.Targets[i].Workloads[j]
-			out = append(out, w.Version, w.LastAppliedRevision)
-		}
+		out = append(out, promotion.RevisionOf(of.Targets[i].Workloads))
 	}
 	return out
 }

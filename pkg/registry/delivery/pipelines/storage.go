@@ -14,7 +14,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -177,7 +176,7 @@ func (r *askREST) record(
 		if err != nil {
 			return nil, about(name, err)
 		}
-		p, err := pipelineOf(found)
+		p, err := weave.Read(found)
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
@@ -247,13 +246,4 @@ func about(name string, err error) error {
 		return err
 	}
 	return apierrors.NewInternalError(fmt.Errorf("pipeline %q: %w", name, err))
-}
-
-// pipelineOf reads a custom resource as what it stands for.
-func pipelineOf(in *unstructured.Unstructured) (*weave.Pipeline, error) {
-	out := &weave.Pipeline{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(in.Object, out); err != nil {
-		return nil, fmt.Errorf("read pipeline %q: %w", in.GetName(), err)
-	}
-	return out, nil
 }
