@@ -21,10 +21,12 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/explain"
 	"github.com/manifold-dev/manifold/pkg/cli/move"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
+	"github.com/manifold-dev/manifold/pkg/cli/pipeline"
 	"github.com/manifold-dev/manifold/pkg/cli/release"
 	"github.com/manifold-dev/manifold/pkg/cli/simulate"
 	"github.com/manifold-dev/manifold/pkg/cli/start"
 	"github.com/manifold-dev/manifold/pkg/cli/tree"
+	"github.com/manifold-dev/manifold/pkg/cli/versions"
 )
 
 // pluginName is the name under which kubectl finds the binary as its plugin.
@@ -61,7 +63,9 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 			cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams), simulate.NewCommand(f, streams),
 			tree.NewCommand(f, streams),
 		}},
-		{Message: "Delivery Commands:", Commands: []*cobra.Command{app.NewCommand(f, streams), release.NewCommand(f, streams)}},
+		{Message: "Delivery Commands:", Commands: []*cobra.Command{
+			app.NewCommand(f, streams), release.NewCommand(f, streams), pipeline.NewCommand(f, streams), versions.NewCommand(f, streams),
+		}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(raw, args)}},
 	}
 	groups.Add(root)

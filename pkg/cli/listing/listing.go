@@ -50,6 +50,11 @@ func (g *Getter) Formatted() bool {
 	return *g.options.PrintFlags.OutputFormat != ""
 }
 
+// Wide reports whether somebody has asked for more columns, which is a format of those that print columns.
+func (g *Getter) Wide() bool {
+	return *g.options.PrintFlags.OutputFormat == "wide"
+}
+
 // Watches reports whether somebody has asked for changes.
 func (g *Getter) Watches() bool {
 	return g.options.Watch

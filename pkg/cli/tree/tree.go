@@ -7,8 +7,10 @@ package tree
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -88,22 +90,44 @@ func (o *Options) Complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	if err != nil {
 		return err
 	}
+	o.gatherer, err = newGatherer(f)
+	return err
+}
+
+// newGatherer returns what reads from the logical cluster.
+func newGatherer(f cmdutil.Factory) (out gatherer, err error) {
 	config, err := f.ToRESTConfig()
 	if err != nil {
-		return err
+		return out, err
 	}
 	// Nobody asked for each of the kinds that are listed, so nobody is to be warned that one of them is deprecated.
 	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
-	if o.gatherer.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return err
+	if out.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return out, err
 	}
-	if o.gatherer.metadata, err = metadata.NewForConfig(config); err != nil {
-		return err
+	if out.metadata, err = metadata.NewForConfig(config); err != nil {
+		return out, err
 	}
-	o.gatherer.mapper, err = f.ToRESTMapper()
-	return err
+	out.mapper, err = f.ToRESTMapper()
+	return out, err
 }
+
+// Of returns the tree of an object for other commands, without every pod and old revision.
+func Of(ctx context.Context, f cmdutil.Factory, root *unstructured.Unstructured) (*Node, error) {
+	from, err := newGatherer(f)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := from.gather(ctx, root)
+	if err != nil {
+		return nil, fmt.Errorf("tree of %s %s: %w", root.GetKind(), root.GetName(), err)
+	}
+	return grow(objects, false), nil
+}
+
+// Write writes the tree for people.
+func (n *Node) Write(out io.Writer) error { return n.text(out, output.Width(out, widest)) }
 
 // Run shows the tree.
 func (o *Options) Run(ctx context.Context) error {

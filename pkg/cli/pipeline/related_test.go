@@ -1,0 +1,146 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic/fake"
+
+	"github.com/manifold-dev/manifold/pkg/cli/tree"
+	"github.com/manifold-dev/manifold/pkg/delivery/weave"
+)
+
+func object(apiVersion, kind, name string, more map[string]any) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"namespace": "podinfo", "name": name}}}
+	for key, value := range more {
+		out.Object[key] = value
+	}
+	return out
+}
+
+// getter reads from these objects, and shows the tree of a workload as its name.
+func getter(objects ...*unstructured.Unstructured) (*GetOptions, *strings.Builder) {
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{
+		{Group: "source.toolkit.fluxcd.io", Version: "v1"}, {Group: "helm.toolkit.fluxcd.io", Version: "v2"}, {Group: "kustomize.toolkit.fluxcd.io", Version: "v1"},
+		{Group: "apps", Version: "v1"}, {Group: "batch", Version: "v1"},
+	})
+	kinds := map[schema.GroupVersionResource]string{}
+	for _, o := range append(objects, object("apps/v1", "Deployment", "", nil), object("batch/v1", "CronJob", "", nil)) {
+		mapper.Add(o.GroupVersionKind(), meta.RESTScopeNamespace)
+		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+		kinds[resource] = o.GetKind() + "List"
+	}
+	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds)
+	for _, o := range objects {
+		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+		if err := client.Tracker().Create(resource, o, o.GetNamespace()); err != nil {
+			panic(err)
+		}
+	}
+	var out strings.Builder
+	return &GetOptions{
+		IOStreams: genericiooptions.IOStreams{Out: &out}, mapper: mapper, subject: subject{client: client}, Related: "dev",
+		grow: func(_ context.Context, root *unstructured.Unstructured) (*tree.Node, error) {
+			return &tree.Node{Kind: root.GetKind(), Name: root.GetName(), Health: tree.Healthy}, nil
+		},
+	}, &out
+}
+
+func names(node *tree.Node) []string {
+	var out []string
+	for _, child := range node.Children {
+		out = append(out, string(child.Relation)+" "+child.Kind+"/"+child.Name+" "+string(child.Health))
+		out = append(out, names(child)...)
+	}
+	return out
+}
+
+func TestW32RelatedObjectsOfAnAppOnACluster(t *testing.T) {
+	ready := map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}, "artifact": map[string]any{"revision": "v1"}}
+	repository := object("source.toolkit.fluxcd.io/v1", "HelmRepository", "charts", map[string]any{"spec": map[string]any{"url": "oci://registry.example"}, "status": ready})
+	git := object("source.toolkit.fluxcd.io/v1", "GitRepository", "shop", map[string]any{"spec": map[string]any{"url": "https://git.example"}})
+	helm := object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "podinfo", map[string]any{"spec": map[string]any{
+		"chart": map[string]any{"spec": map[string]any{"sourceRef": map[string]any{"kind": "HelmRepository", "name": "charts"}}},
+	}})
+	kustomization := object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "apps", map[string]any{
+		"spec": map[string]any{"sourceRef": map[string]any{"kind": "GitRepository", "name": "gone"}},
+		"status": map[string]any{"inventory": map[string]any{"entries": []any{
+			map[string]any{"id": "podinfo_web_apps_Deployment", "v": "v1"}, map[string]any{"id": "podinfo_lost_apps_Deployment"}, map[string]any{"id": "no id"},
+		}}},
+	})
+	made := object("apps/v1", "Deployment", "web", nil)
+	made.SetLabels(map[string]string{"helm.toolkit.fluxcd.io/name": "podinfo", "helm.toolkit.fluxcd.io/namespace": "podinfo"})
+	other := object("apps/v1", "Deployment", "other", nil)
+	for name, test := range map[string]struct {
+		of   *unstructured.Unstructured
+		want []string
+	}{
+		"a HelmRelease, by its labels":      {helm, []string{"Needs HelmRepository/charts Healthy", "Owns Deployment/web Healthy"}},
+		"a Kustomization, by its inventory": {kustomization, []string{"Needs GitRepository/gone Missing", "Owns Deployment/lost Missing", "Owns Deployment/web Healthy"}},
+		"what is no object of Flux":         {made, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _ := getter(repository, git, helm, kustomization, made, other)
+			node := &tree.Node{}
+			o.sources(t.Context(), node, test.of, deepest)
+			if err := o.content(t.Context(), node, test.of); err != nil {
+				t.Fatal(err)
+			}
+			if got := names(node); !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSourcesThatNameEachOtherComeToAnEnd(t *testing.T) {
+	circle := object("source.toolkit.fluxcd.io/v1", "ExternalArtifact", "loop", map[string]any{"spec": map[string]any{"sourceRef": map[string]any{"kind": "ExternalArtifact", "name": "loop"}}})
+	o, _ := getter(circle)
+	node := &tree.Node{}
+	o.sources(t.Context(), node, circle, deepest)
+	if got := names(node); len(got) != deepest {
+		t.Errorf("got %q, want %d sources", got, deepest)
+	}
+}
+
+func TestWhatAClusterHasByItselfIsToldOf(t *testing.T) {
+	o, out := getter(object("apps/v1", "Deployment", "web", nil))
+	p := podinfo()
+	if err := o.related(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if want := `HelmRelease/podinfo is not of the logical cluster: cluster "dev-us" has it by itself. Look there: flux trace helmrelease podinfo -n podinfo`; !strings.Contains(out.String(), want) {
+		t.Errorf("told %q, want %q", out, want)
+	}
+	o.Related = "qa"
+	if err := o.related(t.Context(), p); err == nil || !strings.Contains(err.Error(), `no environment "qa"`) {
+		t.Errorf("an environment that there is not: %v", err)
+	}
+	o.Related = "dev"
+	p.Status.Environments = map[string]*weave.EnvironmentStatus{}
+	if err := o.related(t.Context(), p); err == nil || !strings.Contains(err.Error(), "nothing is known") {
+		t.Errorf("an environment of which nothing is known: %v", err)
+	}
+}
+
+func FuzzInventory(f *testing.F) {
+	f.Add("podinfo_web_apps_Deployment")
+	f.Add("_a__b_rbac.authorization.k8s.io_ClusterRole")
+	f.Add("___")
+	f.Fuzz(func(t *testing.T, id string) {
+		of := object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "apps", map[string]any{
+			"status": map[string]any{"inventory": map[string]any{"entries": []any{map[string]any{"id": id}}}},
+		})
+		refs, known := inventory(of)
+		if !known || len(refs) > 1 {
+			t.Errorf("%q is %v", id, refs)
+		}
+	})
+}
