@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	auditinternal "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -188,5 +190,21 @@ func TestAPauseThatEndsLeavesTheStatus(t *testing.T) {
 	}
 	if err := json.Unmarshal(patches(client)[0].GetPatch(), &patch); err != nil || len(patch.Status) != 1 || string(patch.Status["paused"]) != "null" {
 		t.Errorf("patched by %s: %v; want paused taken off", patches(client)[0].GetPatch(), err)
+	}
+}
+
+func TestTheAuditLogTellsWhatWasRecorded(t *testing.T) {
+	ctx := audit.WithAuditContext(as(t, "jane"))
+	log := audit.AuditContextFrom(ctx)
+	if err := log.Init(audit.RequestAuditConfig{Level: auditinternal.LevelMetadata}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := post(ctx, clientOf(in(t, weave.OlderGroup, podinfo())), "promote", &v1alpha1.PipelinePromotion{Environment: "prod"}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pipeline, _ := log.GetEventAnnotation(auditPipeline)
+	changed, _ := log.GetEventAnnotation(auditChange)
+	if pipeline != "pipelines.pipelines.wego.weave.works/podinfo" || !strings.Contains(changed, `"prod":{"asked":{"at":"2026-01-02T12:00:00Z","by":"jane","message":null,"revision":"6.1.6"}}`) {
+		t.Errorf("it tells of %q that %s", pipeline, changed)
 	}
 }
