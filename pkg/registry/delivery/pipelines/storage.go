@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -191,8 +192,11 @@ func (r *askREST) record(
 		if err != nil {
 			return nil, apierrors.NewInternalError(err)
 		}
-		_, err = client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun}, "status")
+		stored, err := client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{DryRun: dryRun}, "status")
 		if err == nil {
+			if lost := lacks(stored.Object, map[string]any{"status": map[string]any(decided)}); lost != "" {
+				return nil, conflict(p, "its definition keeps no %s, so nobody would know that it was asked: define the kind by \"kubectl apply -k config/crds/weave\"", lost)
+			}
 			said, _ := json.Marshal(decided)
 			audit.AddAuditAnnotation(ctx, auditPipeline, resource.GroupResource().String()+"/"+name)
 			audit.AddAuditAnnotation(ctx, auditChange, string(said))
@@ -246,4 +250,23 @@ func about(name string, err error) error {
 		return err
 	}
 	return apierrors.NewInternalError(fmt.Errorf("pipeline %q: %w", name, err))
+}
+
+// lacks returns the path of a field that was written and is not there, "" if all are: who has defined the kind says which fields are kept.
+func lacks(stored, written map[string]any) string {
+	for _, key := range slices.Sorted(maps.Keys(written)) {
+		value, has := stored[key]
+		within, isObject := written[key].(map[string]any)
+		switch {
+		case written[key] == nil:
+		case !has:
+			return key
+		case isObject:
+			into, _ := value.(map[string]any)
+			if lost := lacks(into, within); lost != "" {
+				return key + "." + lost
+			}
+		}
+	}
+	return ""
 }

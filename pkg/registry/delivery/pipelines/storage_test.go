@@ -208,3 +208,19 @@ func TestTheAuditLogTellsWhatWasRecorded(t *testing.T) {
 		t.Errorf("it tells of %q that %s", pipeline, changed)
 	}
 }
+
+// TestADefinitionThatDropsWhatIsAskedIsToldOf is about definitions of others, whose schema says nothing of what people ask.
+func TestADefinitionThatDropsWhatIsAskedIsToldOf(t *testing.T) {
+	client := clientOf(in(t, weave.Group, podinfo()))
+	client.PrependReactor("patch", "pipelines", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, in(t, weave.Group, podinfo()), nil
+	})
+	_, err := post(as(t, "jane"), client, "promote", &v1alpha1.PipelinePromotion{Environment: "prod"}, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "keeps no status.environments.prod.asked") {
+		t.Errorf("a promotion: %v", err)
+	}
+	_, err = post(as(t, "jane"), client, "pause", &v1alpha1.PipelinePause{}, metav1.CreateOptions{})
+	if err == nil || !strings.Contains(err.Error(), "keeps no status.paused") {
+		t.Errorf("a pause: %v", err)
+	}
+}
