@@ -26,7 +26,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/simulate"
 	"github.com/manifold-dev/manifold/pkg/cli/start"
 	"github.com/manifold-dev/manifold/pkg/cli/tree"
-	"github.com/manifold-dev/manifold/pkg/cli/versions"
+	versionscommand "github.com/manifold-dev/manifold/pkg/cli/versions"
 )
 
 // pluginName is the name under which kubectl finds the binary as its plugin.
@@ -64,7 +64,7 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 			tree.NewCommand(f, streams),
 		}},
 		{Message: "Delivery Commands:", Commands: []*cobra.Command{
-			app.NewCommand(f, streams), release.NewCommand(f, streams), pipeline.NewCommand(f, streams), versions.NewCommand(f, streams),
+			app.NewCommand(f, streams), release.NewCommand(f, streams), pipeline.NewCommand(f, streams), versionscommand.NewCommand(f, streams),
 		}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(raw, args)}},
 	}
