@@ -39,6 +39,7 @@ func (m *controllers) newApplications(c CompletedOptions) (*applications.Control
 	if err != nil {
 		return nil, fmt.Errorf("prepare for git: %w", err)
 	}
+	m.repositories = repositories
 	return applications.New(applications.Options{
 		Own: m.own, Kube: m.informers, Client: as.manifold, Objects: as.kube, Dynamic: objects,
 		Mapper:   restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),

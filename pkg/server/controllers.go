@@ -40,6 +40,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/pipelines"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
@@ -84,6 +85,8 @@ type controllers struct {
 	// clusterScoped are what applications have in no namespace.
 	clusterScoped *objects.ClusterScoped
 	events        record.EventBroadcaster
+	// repositories are read, and written where promotions say so. The controller of applications makes them.
+	repositories *git.Client
 	// pushes tell applications that forges announce something.
 	pushes *pushes.Announcer
 	// pipelines shows what their targets run, and sights what of that clusters have by themselves.
@@ -130,8 +133,18 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 	if m.upstream, err = m.newUpstream(c); err != nil {
 		return nil, err
 	}
-	m.parts, err = m.newParts(c)
-	return m, err
+	if m.parts, err = m.newParts(c); err != nil {
+		return nil, err
+	}
+	promotions, err := m.newPromotions(c)
+	if err != nil {
+		return nil, err
+	}
+	m.parts = append(m.parts, part{"promotions", promotions.Run})
+	if c.promotions.WebhookAddress != "" {
+		m.parts = append(m.parts, promotionWebhooks(c, g.SecureServing, promotions))
+	}
+	return m, nil
 }
 
 func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) {

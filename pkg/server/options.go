@@ -44,6 +44,8 @@ type Options struct {
 	Bounds Bounds
 	// Outbound says what may be called of what users name.
 	Outbound Outbound
+	// Promotions says how CI is heard about promotions.
+	Promotions Promotions
 
 	*kubeoptions.ServerRunOptions
 
@@ -99,6 +101,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Silence.addFlags(fs)
 	o.Bounds.addFlags(fs)
 	o.Outbound.addFlags(fs)
+	o.Promotions.addFlags(fs)
 	stock := o.ServerRunOptions.Flags()
 	for _, name := range stock.Order {
 		named.FlagSet(name).AddFlagSet(stock.FlagSets[name])
@@ -125,6 +128,7 @@ type completedOptions struct {
 	silence      Silence
 	bounds       Bounds
 	outbound     *Outbound
+	promotions   Promotions
 	podAdmission *podwebhooks.Webhooks
 	// joined is to be told who knows the clusters.
 	joined *joinedClusters
@@ -146,14 +150,14 @@ func (c *completedOptions) queues() work.Names {
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
 // --etcd-servers names another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
-	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outbound.validate()); err != nil {
+	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outbound.validate(), o.Promotions.validate()); err != nil {
 		return CompletedOptions{}, err
 	}
 	dir, err := openDataDir(o.DataDir)
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds, outbound: &o.Outbound,
+	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds, outbound: &o.Outbound, promotions: o.Promotions,
 		podAdmission: &o.podAdmission, joined: &o.joined}
 	completed := CompletedOptions{c}
 	defer func() {

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/pflag"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/outbound"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/promotions"
+	"github.com/manifold-dev/manifold/pkg/delivery/pulls"
+	webhooks "github.com/manifold-dev/manifold/pkg/server/promotions"
+)
+
+// Promotions says how CI is heard about promotions.
+type Promotions struct {
+	// WebhookAddress is where calls of webhooks are answered, HOST:PORT. Empty means nowhere.
+	WebhookAddress string
+}
+
+func (p *Promotions) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&p.WebhookAddress, "promotion-webhook-address", p.WebhookAddress,
+		"Address, HOST:PORT, at which the webhooks of pipelines are answered, by TLS with the serving certificate: POST /promotion/NAMESPACE/PIPELINE/ENVIRONMENT "+
+			"and /approval/NAMESPACE/PIPELINE/ENVIRONMENT/REVISION. Empty answers none.")
+}
+
+func (p *Promotions) validate() error {
+	if p.WebhookAddress == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(p.WebhookAddress); err != nil {
+		return fmt.Errorf("--promotion-webhook-address: %w", err)
+	}
+	return nil
+}
+
+// newPromotions makes the controller of promotions. It has nothing to do until the kinds of pipelines are defined.
+func (m *controllers) newPromotions(c CompletedOptions) (*promotions.Controller, error) {
+	config := asJSON(m.identities.As(v1alpha1.PromotionsUser))
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	secrets := m.informers.Core().V1().Secrets()
+	return promotions.New(promotions.Options{
+		Kinds: m.custom.Objects(), Dynamic: client, Events: m.clients[v1alpha1.PromotionsUser].kube.CoreV1(), Objects: objectClients(config),
+		Mapper:  restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),
+		Pulls:   pulls.New(m.repositories, outbound.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, clock.RealClock{}),
+		Secrets: secrets.Lister(), SecretsSynced: secrets.Informer().HasSynced, Recorder: m.recorder(scheme.Scheme), Queues: m.queues,
+	}), nil
+}
+
+// webhookDrain is how long calls may take to end when the server stops.
+const webhookDrain = 5 * time.Second
+
+// promotionWebhooks answers calls of webhooks on a port of its own, with the certificate of the server.
+func promotionWebhooks(c CompletedOptions, serving *genericapiserver.SecureServingInfo, of *promotions.Controller) part {
+	return part{"webhooks for promotions", func(ctx context.Context) error {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.promotions.WebhookAddress)
+		if err != nil {
+			return fmt.Errorf("--promotion-webhook-address: %w", err)
+		}
+		files := c.kube.SecureServing.ServerCert.CertKey
+		certificate, err := dynamiccertificates.NewDynamicServingContentFromFiles("promotion-webhooks", files.CertFile, files.KeyFile)
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		own := *serving
+		own.Listener, own.Cert, own.ClientCA = listener, certificate, nil // who calls shows no certificate
+		klog.FromContext(ctx).Info("Answering webhooks of pipelines", "address", listener.Addr().String())
+		stopped, _, err := own.Serve(webhooks.New(of, clock.RealClock{}), webhookDrain, ctx.Done())
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		<-stopped
+		return nil
+	}}
+}
