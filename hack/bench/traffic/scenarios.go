@@ -165,5 +165,5 @@ func lossBound(client string) time.Duration {
 	case outside:
 		return gracePeriod + toleration + slack + timeToLive
 	}
-	return 0
+	return slack // over connections that were kept from before
 }
