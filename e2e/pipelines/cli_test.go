@@ -12,22 +12,6 @@ import (
 	"github.com/manifold-dev/manifold/e2e/framework"
 )
 
-// deployed is a Deployment that clusters run, with an image.
-func deployed(name, image string) string {
-	return fmt.Sprintf(`apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s, labels: {app: %[1]s}}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec:
-      containers:
-      - {name: web, image: %[2]q, resources: {requests: {cpu: 10m, memory: 16Mi}}}
-`, name, image)
-}
-
 // seen waits until the status of a pipeline says what an environment runs.
 func seen(s *framework.Scenario, name, environment, version string) {
 	s.Helper()
@@ -44,8 +28,8 @@ func seen(s *framework.Scenario, name, environment, version string) {
 func twoEnvironments(s *framework.Scenario) (prod string) {
 	s.Helper()
 	prod = namespace(s, "prod")
-	s.Logical.Apply(deployed("web", "registry.example/web:1.1"))
-	s.Logical.In(prod).Apply(deployed("web", "registry.example/web:1.0"))
+	s.Logical.Apply(deployed("web", "registry.example/web:1.1", "app: web"))
+	s.Logical.In(prod).Apply(deployed("web", "registry.example/web:1.0", "app: web"))
 	s.Logical.Apply(pipeline("web", "Deployment/web", "  promotion: {manual: true, strategy: {notification: {}}}\n",
 		environment{"dev", []string{s.Namespace}}, environment{"prod", []string{prod}}))
 	seen(s, "web", "dev", "1.1")
@@ -179,8 +163,8 @@ func TestW34APromotionIsAskedForByPlainHTTP(t *testing.T) {
 func TestW29W30AllVersionsAreAskedForAtOnce(t *testing.T) {
 	s := scenario(t)
 	prod := namespace(s, "prod")
-	s.Logical.Apply(strings.Replace(deployed("web", "registry.example/web:1.1"), "metadata: {name", "metadata: {annotations: {manifold.dev/clusters: \"dev,prod\"}, name", 1))
-	s.Logical.In(prod).Apply(deployed("web", "registry.example/web:1.0"))
+	s.Logical.Apply(strings.Replace(deployed("web", "registry.example/web:1.1", "app: web"), "metadata: {name", "metadata: {annotations: {manifold.dev/clusters: \"dev,prod\"}, name", 1))
+	s.Logical.In(prod).Apply(deployed("web", "registry.example/web:1.0", "app: web"))
 	var list v1alpha1.WorkloadVersionList
 	s.Logical.Poll("both are told of", func() error {
 		list = v1alpha1.WorkloadVersionList{}
@@ -206,8 +190,8 @@ func TestW29W30AllVersionsAreAskedForAtOnce(t *testing.T) {
 func TestW39VersionsAreThoseThatTheCallerMayList(t *testing.T) {
 	s := scenario(t)
 	other := namespace(s, "other")
-	s.Logical.Apply(deployed("web", "registry.example/mine:1.1"))
-	s.Logical.In(other).Apply(deployed("web", "registry.example/secret:1.0"))
+	s.Logical.Apply(deployed("web", "registry.example/mine:1.1", "app: web"))
+	s.Logical.In(other).Apply(deployed("web", "registry.example/secret:1.0", "app: web"))
 	s.Logical.Kubectl("create", "rolebinding", "reader", "--clusterrole=view", "--user=reader")
 	s.Logical.Poll("the reader sees what is in the namespace", func() error {
 		got := s.Logical.TryCLI("versions", "-A", "--as=reader")

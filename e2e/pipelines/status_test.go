@@ -18,8 +18,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 )
 
-// fluxed is done once the kinds of Flux are everywhere, and allowed once the clusters let pipelines see them.
-var fluxed, allowed sync.Once
+// fluxed is done once the kinds of Flux are everywhere, and opened once the clusters let pipelines see them.
+var fluxed, opened sync.Once
 
 // flux defines the kinds of Flux in the logical cluster and in both clusters.
 func flux(s *framework.Scenario) {
@@ -40,7 +40,7 @@ func flux(s *framework.Scenario) {
 // allow joins both clusters such that pipelines show what runs there by itself.
 func allow(s *framework.Scenario) {
 	s.Helper()
-	allowed.Do(func() {
+	opened.Do(func() {
 		for _, cluster := range []string{"dev", "prod"} {
 			s.Logical.CLI("cluster", "join", cluster, "--cluster-kubeconfig", s.Environment.Clusters[cluster].Kubeconfig(), "--allow-pipelines")
 		}
@@ -57,7 +57,7 @@ func released(side *framework.Side, name, version, labels string) {
 }
 
 // deployed is a Deployment of one image.
-func deployed(name, tag, labels string) string {
+func deployed(name, image, labels string) string {
 	return fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
@@ -67,8 +67,8 @@ spec:
   selector: {matchLabels: {app: %[1]s}}
   template:
     metadata: {labels: {app: %[1]s}}
-    spec: {containers: [{name: web, image: "podinfo:%[2]s", resources: {requests: {cpu: 10m, memory: 16Mi}}}]}
-`, name, tag, labels)
+    spec: {containers: [{name: web, image: %[2]q, resources: {requests: {cpu: 10m, memory: 16Mi}}}]}
+`, name, image, labels)
 }
 
 // told reads the status of a pipeline.
@@ -125,7 +125,7 @@ func TestW9W10W11W12W17W18W36WorkloadsOfTheTargetsAreShownAsTheyChange(t *testin
 	shows(s, older, "podinfo", "dev", "") // there is none yet
 	const label, newer = "pipelines.wego.weave.works/pipeline: podinfo", "pipelines.weave.works/pipeline: podinfo"
 	released(s.Logical.In(dev), "podinfo-pipeline-helm", "6.1.8", label)
-	s.Logical.In(dev).Apply(deployed("podinfo-pipeline", "6.1.8", label), deployed("podinfo-pipeline-2", "6.1.8", newer), deployed("other", "1", "pipelines.weave.works/pipeline: nobody")) // W14
+	s.Logical.In(dev).Apply(deployed("podinfo-pipeline", "podinfo:6.1.8", label), deployed("podinfo-pipeline-2", "podinfo:6.1.8", newer), deployed("other", "podinfo:1", "pipelines.weave.works/pipeline: nobody")) // W14
 	released(s.Logical.In(elsewhere), "podinfo-pipeline-helm", "9.9.9", label)
 	released(s.Logical.In(prod), "podinfo-pipeline-helm", "6.1.7", newer)
 	const all = "Deployment/podinfo-pipeline 6.1.8* Deployment/podinfo-pipeline-2 6.1.8* HelmRelease/podinfo-pipeline-helm 6.1.8*"
@@ -216,7 +216,7 @@ func TestW35W37W38W41W42DevShowsAnotherVersionThanProdOfWhatFluxRunsThere(t *tes
 	released(prod, "podinfo", "6.1.5", label)
 	released(prod, "other", "1.0.0", "") // W38: without the label, and in a namespace that no target names
 	released(beside, "podinfo", "9.9.9", label)
-	prod.Apply(deployed("sidecar", "2.0.0", label)) // W42
+	prod.Apply(deployed("sidecar", "podinfo:2.0.0", label)) // W42
 	s.Logical.Apply(olderPipeline("podinfo", "", environment{"dev", []string{"dev/" + s.Namespace + "-a"}}, environment{"prod", []string{"prod/" + s.Namespace + "-b"}}))
 	shows(s, older, "podinfo", "dev", "dev/ HelmRelease/podinfo 6.1.6*")
 	shows(s, older, "podinfo", "prod", "prod/ Deployment/sidecar 2.0.0* HelmRelease/podinfo 6.1.5*")
@@ -263,7 +263,7 @@ func asked(s *framework.Scenario, cluster, which string) (out int) {
 func TestATargetInAClusterShowsWhatManifoldHasPutThereAsItIsThere(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, "manifold.dev/clusters=dev")
-	s.Logical.Apply(deployed("web", "6.1.8", ""))
+	s.Logical.Apply(deployed("web", "podinfo:6.1.8", ""))
 	s.Logical.Apply(pipeline("podinfo", "Deployment/web", "", environment{"dev", []string{"dev/" + s.Namespace}}, environment{"prod", []string{"prod/" + s.Namespace}}))
 	shows(s, pipelines, "podinfo", "dev", "dev/ Deployment/web 6.1.8*")
 	shows(s, pipelines, "podinfo", "prod", "prod/")
