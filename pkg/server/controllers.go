@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -261,19 +262,8 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	appDeployments, err := m.newAppDeployments()
+	foreign, err := m.foreignParts(holds)
 	if err != nil {
-		return nil, err
-	}
-	gitopsClusters, err := m.newGitopsClusters()
-	if err != nil {
-		return nil, err
-	}
-	multiCluster, err := m.newMultiCluster()
-	if err != nil {
-		return nil, err
-	}
-	if m.pipelines, err = m.newPipelines(holds); err != nil {
 		return nil, err
 	}
 	m.pushes = m.newAnnouncer()
@@ -289,7 +279,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(releases, delivery...), []part{
+	return append(slices.Concat(releases, delivery, foreign), []part{
 		{"placement", placement.Run},
 		{"summary", summaries.Run},
 		{"volumes made by hand", handMade.Run},
@@ -299,10 +289,6 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		{"drains of clusters", drains.Run},
 		{"usage of quotas", usage.Run},
 		{"applications", applications.Run},
-		{"application deployments", appDeployments.Run},
-		{"gitops clusters", gitopsClusters.Run},
-		{"exported Services", multiCluster.Run},
-		{"pipelines", m.pipelines.Run},
 		{"pushes to repositories", m.pushes.Run},
 		{"stock controllers", func(ctx context.Context) error {
 			return stock.Run(ctx, m.identities.Loopback, m.informers, metadata, stock.Keys{
@@ -310,6 +296,31 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 			})
 		}},
 	}...), nil
+}
+
+// foreignParts are the controllers of kinds that others have named, and that are defined when somebody wants them. Until then they have nothing to do.
+func (m *controllers) foreignParts(holds *held.Customs) ([]part, error) {
+	appDeployments, err := m.newAppDeployments()
+	if err != nil {
+		return nil, err
+	}
+	gitopsClusters, err := m.newGitopsClusters()
+	if err != nil {
+		return nil, err
+	}
+	multiCluster, err := m.newMultiCluster()
+	if err != nil {
+		return nil, err
+	}
+	if m.pipelines, err = m.newPipelines(holds); err != nil {
+		return nil, err
+	}
+	return []part{
+		{"application deployments", appDeployments.Run},
+		{"gitops clusters", gitopsClusters.Run},
+		{"exported Services", multiCluster.Run},
+		{"pipelines", m.pipelines.Run},
+	}, nil
 }
 
 // clients are how a controller reaches the API under its own name.

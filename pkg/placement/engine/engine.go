@@ -101,7 +101,7 @@ func New(o Options) (*Engine, error) {
 		ledger:          newLedger(o.Clock),
 		priorities:      priorities{o.Kube.Scheduling().V1().PriorityClasses().Lister()},
 		bookings:        newBookings(o.Clock),
-		reading:         newReading(),
+		reading:         newReading(manifold.PlacementPolicies().Lister(), manifold.ClusterPlacementPolicies().Lister()),
 		stores:          map[string]kept{},
 		levels:          o.Levels,
 		toleration:      cmp.Or(o.Toleration, defaultToleration),

@@ -6,6 +6,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/rules"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -14,9 +15,13 @@ import (
 // mostRead bounds how many policies are remembered as they were read, those that were asked last.
 const mostRead = 8192
 
-// reading remembers policies as they were read: every decision asks all policies of its namespace, and reading a selector takes longer than matching
+// reading reads policies, and remembers them: every decision asks all policies of its namespace, and reading a selector takes longer than matching
 // it with the labels of hundreds of workloads.
-type reading struct{ read *lru.Cache }
+type reading struct {
+	namespaced listers.PlacementPolicyLister
+	wide       listers.ClusterPlacementPolicyLister
+	read       *lru.Cache
+}
 
 // read is what was read of an object of the informers' caches. These replace objects, and never change them.
 type read struct {
@@ -24,7 +29,9 @@ type read struct {
 	policy *rules.Policy
 }
 
-func newReading() reading { return reading{lru.New(mostRead)} }
+func newReading(namespaced listers.PlacementPolicyLister, wide listers.ClusterPlacementPolicyLister) reading {
+	return reading{namespaced, wide, lru.New(mostRead)}
+}
 
 func (r reading) of(name cache.ObjectName, object any, policy func() *rules.Policy) *rules.Policy {
 	if last, has := r.read.Get(name); has && last.(read).object == object {
@@ -35,12 +42,19 @@ func (r reading) of(name cache.ObjectName, object any, policy func() *rules.Poli
 	return out
 }
 
-// all reads policies in no order.
-func (r reading) all(namespaced []*v1alpha1.PlacementPolicy, wide []*v1alpha1.ClusterPlacementPolicy) []*rules.Policy {
-	out := make([]*rules.Policy, 0, len(namespaced)+len(wide))
+// forNamespace reads those that workloads of a namespace may be under, or of all namespaces, in no order.
+func (r reading) forNamespace(namespace string) []*rules.Policy {
+	namespaced, _ := r.namespaced.PlacementPolicies(namespace).List(labels.Everything()) // listing from a cache cannot fail
+	out := r.forAll()
 	for _, p := range namespaced {
 		out = append(out, r.of(cache.MetaObjectToName(p), p, func() *rules.Policy { return rules.PolicyOf(p) }))
 	}
+	return out
+}
+
+// forAll reads those that are in no namespace.
+func (r reading) forAll() (out []*rules.Policy) {
+	wide, _ := r.wide.List(labels.Everything())
 	for _, p := range wide {
 		out = append(out, r.of(cache.MetaObjectToName(p), p, func() *rules.Policy { return rules.WidePolicyOf(p) }))
 	}
@@ -49,19 +63,7 @@ func (r reading) all(namespaced []*v1alpha1.PlacementPolicy, wide []*v1alpha1.Cl
 
 // policy returns the policy that a workload is under; nil if it is under none.
 func (e *Engine) policy(w placement.Workload) (*placement.Policy, error) {
-	namespaced, _ := e.policies.PlacementPolicies(w.Namespace).List(labels.Everything()) // listing from a cache cannot fail
-	return rules.Select(w, e.reading.all(namespaced, e.widePolicies()))
-}
-
-// allPolicies are those of all namespaces.
-func (e *Engine) allPolicies() []*rules.Policy {
-	namespaced, _ := e.policies.List(labels.Everything())
-	return e.reading.all(namespaced, e.widePolicies())
-}
-
-func (e *Engine) widePolicies() []*v1alpha1.ClusterPlacementPolicy {
-	wide, _ := e.clusterPolicies.List(labels.Everything())
-	return wide
+	return rules.Select(w, e.reading.forNamespace(w.Namespace))
 }
 
 // Concerned returns which workloads of its namespace a policy has a part in the decision about. The second result says that it may have one in those

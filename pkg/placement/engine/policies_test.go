@@ -54,7 +54,7 @@ func TestAPolicyConcernsWhomItSelects(t *testing.T) {
 }
 
 func TestAPolicyIsReadAnewWhenItHasChanged(t *testing.T) {
-	reading, times := newReading(), 0
+	reading, times := newReading(nil, nil), 0
 	read := func(p *v1alpha1.PlacementPolicy) *rules.Policy {
 		return reading.of(cache.MetaObjectToName(p), p, func() *rules.Policy {
 			times++
