@@ -215,6 +215,6 @@ func TestW39VersionsAreThoseThatTheCallerMayList(t *testing.T) {
 func TestW32W33RelatedObjectsAndTriggers(t *testing.T) {
 	s := scenario(t)
 	prod := twoEnvironments(s)
-	contains(s, s.Logical.CLI("pipeline", "get", "web", "--related", "prod"), "Target: "+prod, "Deployment/web")
+	contains(s, s.Logical.CLI("pipeline", "get", "web", "--related", "prod"), "Target: "+prod, "Deployment "+prod+"/web", "Pod web-")
 	contains(s, s.Logical.CLI("pipeline", "get", "web"), "POST /promotion/"+s.Namespace+"/web/dev", "with reason Promote")
 }

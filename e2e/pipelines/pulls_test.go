@@ -37,9 +37,8 @@ func fleet(t *testing.T, comment func(s *framework.Scenario, environment string)
 	dev, prod = namespace(s, "dev"), namespace(s, "prod")
 	files := map[string]string{"dev/web.yaml": promotable(dev, "1.0", comment(s, "dev")), "prod/web.yaml": promotable(prod, "1.0", comment(s, "prod"))}
 	forge = forgetest.New(t, weave.ForgeGitea, files)
-	for _, manifest := range files {
-		s.Logical.Apply(manifest)
-	}
+	s.Logical.In(dev).Apply(files["dev/web.yaml"])
+	s.Logical.In(prod).Apply(files["prod/web.yaml"])
 	s.Logical.Kubectl("create", "secret", "generic", "fleet", "--from-literal=token="+forgetest.Token, "--from-literal=ca.crt="+string(forge.CA()))
 	s.Logical.Apply(pipeline("web", "Deployment/web", fmt.Sprintf(
 		"  promotion: {strategy: {pull-request: {type: gitea, url: %q, baseBranch: main, secretRef: {name: fleet}}}}\n", forge.CloneURL()),
@@ -74,7 +73,7 @@ func TestW22W23W43AVersionIsPromotedByThePullRequestThatPeopleMerge(t *testing.T
 	s, forge, dev, prod := fleet(t, func(s *framework.Scenario, environment string) string {
 		return fmt.Sprintf("# {\"$promotion\": \"%s:web:%s\"}", s.Namespace, environment)
 	})
-	s.Logical.Apply(promotable(dev, "2.0", ""))
+	s.Logical.In(dev).Apply(promotable(dev, "2.0", ""))
 	status := promotedTo(s, "prod", "2.0", weave.PromotionStarted, "")
 	pulls := forge.Pulls()
 	if len(pulls) != 1 || pulls[0].State != "open" || status.URL != fmt.Sprintf("%s/pulls/1", strings.TrimSuffix(forge.CloneURL(), ".git")) {
@@ -88,13 +87,13 @@ func TestW22W23W43AVersionIsPromotedByThePullRequestThatPeopleMerge(t *testing.T
 	}
 
 	forge.Merge(1)
-	s.Logical.Apply(forge.File("main", "prod/web.yaml")) // as Flux does
+	s.Logical.In(prod).Apply(forge.File("main", "prod/web.yaml")) // as Flux does
 	promotedTo(s, "prod", "2.0", weave.PromotionVerified, "")
 
-	s.Logical.Apply(promotable(dev, "3.0", ""))
+	s.Logical.In(dev).Apply(promotable(dev, "3.0", ""))
 	promotedTo(s, "prod", "3.0", weave.PromotionStarted, "")
 	forge.Decline(2)
-	s.Logical.Apply(promotable(dev, "3.1", ""))
+	s.Logical.In(dev).Apply(promotable(dev, "3.1", ""))
 	promotedTo(s, "prod", "3.1", weave.PromotionStarted, "")
 	if got := forge.Pulls(); len(got) != 3 || got[2].State != "open" || got[1].State != "closed" {
 		t.Errorf("the pull requests are %+v", got)
@@ -104,7 +103,7 @@ func TestW22W23W43AVersionIsPromotedByThePullRequestThatPeopleMerge(t *testing.T
 func TestW25APromotionThatTheRepositoryDoesNotTakeResumesOnceItDoes(t *testing.T) {
 	s, forge, dev, prod := fleet(t, func(*framework.Scenario, string) string { return "" })
 	forge.Commit("main", map[string]string{"copy/web.yaml": promotable(prod, "1.0", "")})
-	s.Logical.Apply(promotable(dev, "2.0", ""))
+	s.Logical.In(dev).Apply(promotable(dev, "2.0", ""))
 	promotedTo(s, "prod", "2.0", weave.PromotionFailed, "copy/web.yaml:1, prod/web.yaml:1")
 	if pulls, branches := forge.Pulls(), forge.Branches(); len(pulls) > 0 || len(branches) > 1 {
 		t.Errorf("something was done half way: %+v, %v", pulls, branches)
