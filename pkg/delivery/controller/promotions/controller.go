@@ -30,7 +30,7 @@ const (
 
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// asksForges is how often the forge is asked about a pull request that waits for people.
+	// asksForges is how often the forge is asked about a pull request that waits for people, unless there is news.
 	asksForges = 5 * time.Minute
 )
 
@@ -82,7 +82,7 @@ type Controller struct {
 	// waiting are closed once the pipeline has been looked at.
 	waiting map[Key][]chan struct{}
 	// asked is when the forge was asked about a pull request.
-	asked map[pullRequest]time.Time
+	asked map[pullRequest]asked
 }
 
 // pullRequest names the promotion to an environment.
@@ -98,7 +98,7 @@ func New(o Options) *Controller {
 	}
 	c := &Controller{
 		Options: o, queue: work.NewQueue[Key](o.Queues.Of("promotions"), firstRetry, lastRetry),
-		waiting: map[Key][]chan struct{}{}, asked: map[pullRequest]time.Time{},
+		waiting: map[Key][]chan struct{}{}, asked: map[pullRequest]asked{},
 	}
 	for _, version := range weave.GroupVersions {
 		o.Kinds.FollowKind(schema.GroupResource{Group: version.Group, Resource: weave.Resource}, func(name cache.ObjectName) {

@@ -526,6 +526,40 @@ func TestAPullRequestIsOpenedAndFollowed(t *testing.T) {
 	}
 }
 
+func TestTheForgeIsAskedAtOnceWhenAVersionComesToWaitBehindAPullRequest(t *testing.T) {
+	w := newWorld(t, pipelineOf("{strategy: {pull-request: {type: github, url: 'https://forge/shop', baseBranch: main, secretRef: {name: forge}}}}"))
+	if err := w.secrets.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "forge"}, Data: map[string][]byte{"token": []byte("t")}}); err != nil {
+		t.Fatal(err)
+	}
+	w.forge.result = pulls.Result{State: pulls.Open, URL: "https://forge/shop/1"}
+	w.look()
+	runs := func(tag string) {
+		w.change(func(found *unstructured.Unstructured) {
+			workload := map[string]any{"kind": "Deployment", "name": "web", "version": tag, "ready": true, "images": []any{"ghcr.io/shop/web:" + tag}}
+			target := map[string]any{"namespace": "dev", "ready": true, "workloads": []any{workload}}
+			if err := unstructured.SetNestedSlice(found.Object, []any{target}, "status", "environments", "dev", "targets"); err != nil {
+				t.Fatal(err)
+			}
+		})
+		w.look()
+	}
+	for _, test := range []struct {
+		tag   string
+		asked int
+	}{{"2", 1}, {"3", 2}, {"3", 2}, {"4", 3}} {
+		if runs(test.tag); len(w.forge.requests) != test.asked {
+			t.Errorf("with %s before it the forge was asked %d times, want %d", test.tag, len(w.forge.requests), test.asked)
+		}
+	}
+	w.forge.result = pulls.Result{State: pulls.Closed, URL: "https://forge/shop/1"}
+	runs("5")
+	w.forge.result = pulls.Result{State: pulls.Open, URL: "https://forge/shop/2"}
+	w.look()
+	if got := w.promotion(); got.Revision != "5" || got.Phase != weave.PromotionStarted {
+		t.Errorf("the promotion is %+v, want the newer version's, as the older one's was closed", got)
+	}
+}
+
 func TestWhatOthersWriteMeanwhileStays(t *testing.T) {
 	w := newWorld(t, pipelineOf("{manual: true, strategy: {notification: {}}}"))
 	conflicts := 0

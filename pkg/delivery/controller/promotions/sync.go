@@ -167,7 +167,7 @@ func reference(p *weave.Pipeline) *corev1.ObjectReference {
 
 // open sees to a pull request.
 func (c *Controller) open(ctx context.Context, p *weave.Pipeline, step promotion.Step) promotion.Result {
-	c.noteAsked(pullRequest{KeyOf(p), step.Environment}, c.Clock.Now())
+	c.noteAsked(pullRequest{KeyOf(p), step.Environment}, asked{c.Clock.Now(), behind(p, step)})
 	of := step.Promotion.Strategy.PullRequest
 	secret, err := c.Secrets.Secrets(p.Namespace).Get(of.SecretRef.Name)
 	if apierrors.IsNotFound(err) {
@@ -202,10 +202,31 @@ func versionOf(version promotion.Version) pulls.Version {
 	return out
 }
 
-// follow asks the forge now and then about a pull request that waits for people.
+// asked is when a forge was asked about a pull request, and which version waited behind it then.
+type asked struct {
+	at     time.Time
+	behind string
+}
+
+// behind is the version that the environment before has instead of the one that a pull request is for, "" if it has that.
+func behind(p *weave.Pipeline, step promotion.Step) string {
+	if step.Index == 0 {
+		return ""
+	}
+	before := p.Spec.Environments[step.Index-1]
+	if revision := promotion.Observe(before, p.Status.Environments[before.Name]).Revision; revision != step.Next.Revision {
+		return revision
+	}
+	return ""
+}
+
+// follow asks the forge now and then about a pull request that waits for people, and at once when a version comes to wait behind it: that need not wait for one
+// that somebody has closed.
 func (c *Controller) follow(ctx context.Context, p *weave.Pipeline, step promotion.Step) (status weave.PromotionStatus, event *promotion.Event, changed bool) {
 	of, now := pullRequest{KeyOf(p), step.Environment}, c.Clock.Now()
-	if left := asksForges - now.Sub(c.lastAsked(of, now)); left > 0 {
+	last := c.lastAsked(of, now)
+	waits := behind(p, step)
+	if left := asksForges - now.Sub(last.at); left > 0 && (waits == "" || waits == last.behind) {
 		c.queue.AddAfter(of.Key, left)
 		return status, nil, false
 	}
@@ -226,20 +247,20 @@ func (c *Controller) follow(ctx context.Context, p *weave.Pipeline, step promoti
 
 // lastAsked is when the forge was asked about a pull request. After a start that is anywhere in the time before, so that not all of them are asked for at
 // once.
-func (c *Controller) lastAsked(of pullRequest, now time.Time) time.Time {
+func (c *Controller) lastAsked(of pullRequest, now time.Time) asked {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last, known := c.asked[of]
 	if !known {
 		hash := fnv.New32a()
 		_, _ = fmt.Fprint(hash, of) // it never fails
-		last = now.Add(-time.Duration(hash.Sum32()) % asksForges)
+		last = asked{at: now.Add(-time.Duration(hash.Sum32()) % asksForges)}
 		c.asked[of] = last
 	}
 	return last
 }
 
-func (c *Controller) noteAsked(of pullRequest, now time.Time) {
+func (c *Controller) noteAsked(of pullRequest, now asked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked[of] = now
