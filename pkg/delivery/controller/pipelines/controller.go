@@ -18,8 +18,10 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
+	deliverylisters "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/internal/work"
@@ -107,6 +109,7 @@ type Controller struct {
 	Options
 	clusters   listers.ClusterLister
 	namespaces corelisters.NamespaceLister
+	revisions  deliverylisters.ApplicationRevisionLister
 	// workloads are the informers of the kinds that are always there.
 	workloads   map[schema.GroupKind]cache.SharedIndexInformer
 	definitions cache.SharedInformer
@@ -148,6 +151,7 @@ func New(o Options) (*Controller, error) {
 	}
 	c := &Controller{
 		Options: o, clusters: o.Manifold.Manifold().V1alpha1().Clusters().Lister(), namespaces: o.Kube.Core().V1().Namespaces().Lister(),
+		revisions: o.Manifold.Delivery().V1alpha1().ApplicationRevisions().Lister(),
 		workloads: map[schema.GroupKind]cache.SharedIndexInformer{versions.Application: o.Manifold.Delivery().V1alpha1().Applications().Informer()},
 		queue:     work.NewQueue[key](o.Queues.Of("pipelines"), firstRetry, lastRetry),
 		known:     newIndex(), read: lru.New(mostRead),
@@ -178,6 +182,16 @@ func (c *Controller) watch() error {
 		}); err != nil {
 			return err
 		}
+	}
+	// An application may name a revision before that is known here.
+	if err := c.follow(c.Manifold.Delivery().V1alpha1().ApplicationRevisions().Informer(), cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+		revision := obj.(*delivery.ApplicationRevision)
+		name := cache.NewObjectName(revision.Namespace, revision.Spec.Application).String()
+		if app, exists, err := c.workloads[versions.Application].GetStore().GetByKey(name); err == nil && exists {
+			c.changed(nil, app.(metav1.Object))
+		}
+	}}); err != nil {
+		return err
 	}
 	inNamespace := func(obj any) {
 		c.again(c.known.inNamespace(caches.Last(obj).(metav1.Object).GetName(), nil))

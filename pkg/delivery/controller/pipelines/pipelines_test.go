@@ -57,7 +57,12 @@ func TestW10WorkloadsOfAllKindsCount(t *testing.T) {
 	w.apply(`{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: web, namespace: podinfo, labels: {pipelines.weave.works/pipeline: podinfo}}, status: {lastAppliedRevision: main@sha1:abc}}`)
 	w.pipeline("", here)
 	w.look()
-	w.shows("dev", "podinfo: Application/web web-v2* DaemonSet/web 3* Kustomization/web main@sha1:abc StatefulSet/web 15")
+	w.shows("dev", "podinfo: Application/web web-v2 DaemonSet/web 3* Kustomization/web main@sha1:abc StatefulSet/web 15")
+	revision := &delivery.ApplicationRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "web-v2"}}
+	revision.Spec.Application, revision.Spec.Images = "web", []delivery.RevisionImage{{Name: "web", Tag: "6.1.8"}}
+	w.add(w.ours.Delivery().V1alpha1().ApplicationRevisions().Informer(), revision)
+	w.look()
+	w.shows("dev", "podinfo: Application/web 6.1.8* DaemonSet/web 3* Kustomization/web main@sha1:abc StatefulSet/web 15")
 }
 
 func TestTheAppOfAPipelineNeedsNoLabel(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -85,6 +86,7 @@ func (l *look) here(namespace string) seen {
 	}
 	for _, f := range all.found {
 		if said, known := versions.Of(f.object); known {
+			l.released(&said, f.object)
 			out.workloads = append(out.workloads, said)
 		}
 	}
@@ -139,6 +141,7 @@ func (l *look) placedIn(cluster string, f found) (weave.WorkloadStatus, bool, er
 	switch o := f.object.(type) {
 	case *delivery.Application:
 		said, there := versions.ApplicationIn(o, cluster)
+		l.released(&said, o)
 		return said, there, nil
 	case *unstructured.Unstructured:
 		return l.copied(cluster, f.kind, o)
@@ -159,6 +162,16 @@ func (l *look) placedIn(cluster string, f found) (weave.WorkloadStatus, bool, er
 	}
 	said, there := versions.In(version.Object, of)
 	return said, there, nil
+}
+
+// released has an application say versions that mean the same in every namespace.
+func (l *look) released(said *weave.WorkloadStatus, object metav1.Object) {
+	if app, is := object.(*delivery.Application); is {
+		versions.Released(said, app, func(name string) *delivery.ApplicationRevision {
+			revision, _ := l.revisions.ApplicationRevisions(app.Namespace).Get(name) // nil if it is not there
+			return revision
+		})
+	}
 }
 
 // copied returns what a cluster has of an object of a custom kind.
