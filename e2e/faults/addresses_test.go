@@ -1,24 +1,24 @@
 package faults
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 	"github.com/manifold-dev/manifold/e2e/framework/manifests"
+	"github.com/manifold-dev/manifold/e2e/framework/membership"
 )
 
-// TestADrainOfAnAddressGoesOnAfterARestart kills the process while an address is drained: whoever comes after it waits as long, and no longer.
-func TestADrainOfAnAddressGoesOnAfterARestart(t *testing.T) {
-	const drain = 25 * time.Second
-	s := suite.Fragile(t)
-	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), `apiVersion: v1
+// balanced is a Service of type LoadBalancer for what is called web.
+const balanced = `apiVersion: v1
 kind: Service
 metadata:
   name: web
@@ -28,13 +28,57 @@ spec:
   type: LoadBalancer
   selector: {app: web}
   ports: [{port: 80, targetPort: 8080}]
-`)
-	expect.RolledOut(s, "web", 2)
+`
+
+// bothGive has both clusters give the Service web an address, as controllers of load balancers would.
+func bothGive(s *framework.Scenario) {
+	s.Helper()
 	for side, ip := range map[*framework.Side]string{s.East: "192.0.2.1", s.West: "192.0.2.2"} {
 		framework.Await(side, "web", "is there", framework.Exists[*corev1.Service])
 		side.Kubectl("patch", "service", "web", "--subresource=status", "--type=merge", "-p", `{"status":{"loadBalancer":{"ingress":[{"ip":"`+ip+`"}]}}}`)
 	}
-	framework.Await(s.Logical, "web", "has both addresses", func(svc *corev1.Service) bool { return len(svc.Status.LoadBalancer.Ingress) == 2 })
+	framework.Await(s.Logical, "web", "has both addresses", addresses("192.0.2.1", "192.0.2.2"))
+}
+
+// addresses reports whether a Service has these addresses and no others.
+func addresses(want ...string) func(*corev1.Service) bool {
+	return func(svc *corev1.Service) bool {
+		var got []string
+		for _, point := range svc.Status.LoadBalancer.Ingress {
+			got = append(got, point.IP)
+		}
+		return slices.Equal(got, want)
+	}
+}
+
+// TestTheAddressOfALostClusterLeavesWithItsWorkloads loses a cluster: users may reach its address for as long as its replicas count, and no longer.
+func TestTheAddressOfALostClusterLeavesWithItsWorkloads(t *testing.T) {
+	s := suite.Fragile(t)
+	s.Logical.Apply(impatient, manifests.Edited(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), losable), balanced)
+	expect.RolledOut(s, "web", 2)
+	bothGive(s)
+	west := s.Environment.Clusters["west"]
+	t.Cleanup(func() { _ = west.ResumeAll() })
+	if err := west.PauseAll(); err != nil {
+		t.Fatal(err)
+	}
+	framework.Await(s.Logical, "west", "is silent", membership.Readiness(metav1.ConditionUnknown))
+	framework.Await(s.Logical, "web", "is placed elsewhere", expect.PlacedOn(s, "east"))
+	framework.Await(s.Logical, "web", "has the address of east alone", addresses("192.0.2.1"))
+	if err := west.ResumeAll(); err != nil {
+		t.Fatal(err)
+	}
+	framework.AwaitGone[*appsv1.Deployment](s.West, "web")
+	framework.Await(s.Logical, "web", "has the address of east alone still", addresses("192.0.2.1"))
+}
+
+// TestADrainOfAnAddressGoesOnAfterARestart kills the process while an address is drained: whoever comes after it waits as long, and no longer.
+func TestADrainOfAnAddressGoesOnAfterARestart(t *testing.T) {
+	const drain = 25 * time.Second
+	s := suite.Fragile(t)
+	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), balanced)
+	expect.RolledOut(s, "web", 2)
+	bothGive(s)
 	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	withdrawn := framework.Await(s.Logical, "web", "has lost the address of west", func(svc *corev1.Service) bool {
 		return len(svc.Status.LoadBalancer.Ingress) == 1
