@@ -2,12 +2,15 @@ package controller
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
 
@@ -88,9 +91,14 @@ func withEntry(b summary.Breakdown, cluster string, entry summary.ClusterStatus)
 	return b
 }
 
-// lookAtWithdrawn looks again at what has addresses in a namespace, some of which left the status or are to: a workload behind them is to run in other
-// clusters now.
-func (c *Controller) lookAtWithdrawn(namespace string) {
+// lookAtAddresses looks again at what has addresses in a namespace, since a workload is to run in other clusters now: at what some of them left the status of,
+// or are to. If a silent cluster was given up, nobody is going to tell of the addresses there, so these are looked at as well.
+func (c *Controller) lookAtAddresses(namespace string, before, after placement.Decision) {
+	lost := slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(name string) bool {
+		_, stays := after[name]
+		cluster, err := c.clusters.Get(name)
+		return !stays && err == nil && silent(cluster)
+	})
 	for _, kind := range summary.Kinds() {
 		if !kind.HasAddresses() {
 			continue
@@ -98,7 +106,7 @@ func (c *Controller) lookAtWithdrawn(namespace string) {
 		found, _ := c.stores[kind.Resource].ByIndex(cache.NamespaceIndex, namespace) // informers have the index
 		for _, obj := range found {
 			o := obj.(summary.Object)
-			if o.GetAnnotations()[v1alpha1.AnnotationStatus] != "" {
+			if o.GetAnnotations()[v1alpha1.AnnotationStatus] != "" || lost && len(kind.Addresses(o)) > 0 {
 				c.queue.Add(task{Key: identity.Key{Resource: kind.Resource, Namespace: namespace, Name: o.GetName()}})
 			}
 		}

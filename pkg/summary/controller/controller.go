@@ -247,7 +247,7 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 		AddFunc: func(obj any, atStart bool) {
 			if o := obj.(summary.Object); !mirror(kind, o) {
 				if !atStart { // else syncers tell of everything
-					c.lookAtWithdrawn(o.GetNamespace())
+					c.lookAtAddresses(o.GetNamespace(), nil, nil)
 				}
 				c.Changed("", keyOf(o), len(identity.DecisionOf(o)) == 0) // nobody is going to tell more of what runs nowhere
 			}
@@ -261,7 +261,7 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 				c.queue.Add(task{Key: keyOf(after)})
 			}
 			if before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] {
-				c.lookAtWithdrawn(after.GetNamespace())
+				c.lookAtAddresses(after.GetNamespace(), identity.DecisionOf(before), identity.DecisionOf(after))
 			}
 		},
 		DeleteFunc: c.templates.gone,
