@@ -33,7 +33,7 @@ metadata:
 	s.Logical.Poll("the tree shows all that is ready", func() error {
 		return framework.Contains(squeezed(s.Logical.CLI("tree", "deployment/web")),
 			"Deployment "+s.Namespace+"/web east,west 4/4", "in east 2/2", "in west 2/2", "ReplicaSet web-", "revision 1",
-			"2 Pods east 2/2 2 Running", "2 Pods west 2/2 2 Running", "ConfigMap settings east,west", "ConfigMap forgotten not there, and optional",
+			"2 Pods east 2/2 2 Running", "2 Pods west 2/2 2 Running", "ConfigMap settings east,west", "ConfigMap forgotten missing, but optional",
 			"Service web east,west ClusterIP", "EndpointSlice web-", "HorizontalPodAutoscaler web")
 	})
 	pods := framework.AwaitList(s.Logical, "app=web", "all pods are ready", expect.ReadyPods(4))
