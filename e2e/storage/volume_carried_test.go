@@ -100,7 +100,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 	north.Kubectl("create", "namespace", name+"-bank")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, north.API, "delete", "namespace", name+"-bank", "--wait=false") })
 	expect.Refused(t, syncer.TryInput(forged(mark, fmt.Sprintf("claimRef: {namespace: %s-bank, name: data}", name)), "create", "-f", "-"), "for a claim in namespace "+name+"-bank")
-	expect.Refused(t, syncer.Try("patch", "pv", name, "--type=merge", "-p", `{"spec":{"claimRef":{"name":"other"}}}`), "to no other claim")
+	expect.Refused(t, syncer.Try("patch", "pv", name, "--type=merge", "-p", `{"spec":{"claimRef":{"name":"other"}}}`), "for another claim")
 
 	// It leaves with its claim, and can be used again.
 	s.Logical.Kubectl("delete", "deployment", "web")
