@@ -130,6 +130,8 @@ var carriedOut = map[schema.GroupKind]bool{
 	{Group: "pipelines.weave.works", Kind: "Pipeline"}:      true,
 	{Group: "pipelines.wego.weave.works", Kind: "Pipeline"}: true,
 	{Group: "gitops.weave.works", Kind: "GitopsCluster"}:    true,
+	{Group: "core.oam.dev", Kind: "ApplicationDeployment"}:  true,
+	{Group: "core.oam.dev", Kind: "AppDeployment"}:          true,
 }
 
 // CustomWorkload reads what placement needs from the metadata of an object of a custom kind. The versions are others in which a cluster
