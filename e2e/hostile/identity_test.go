@@ -123,9 +123,9 @@ func TestTheIdentityOfAClusterReportsAndNothingElse(t *testing.T) {
 	a.unharmed()
 }
 
-// everybodys reports whether whoever has logged in may do something: ask what he himself may do.
+// everybodys reports whether whoever has logged in may do something: ask what he himself may do, and for the versions of what he himself may list.
 func everybodys(of schema.GroupResource, verb string) bool {
-	return verb == "create" && (of.Group == "authorization.k8s.io" && strings.HasPrefix(of.Resource, "selfsubject") || of.Group == "authentication.k8s.io" && of.Resource == "selfsubjectreviews")
+	return verb == "list" && of.Group == "delivery.manifold.dev" && of.Resource == "workloadversions" || verb == "create" && (of.Group == "authorization.k8s.io" && strings.HasPrefix(of.Resource, "selfsubject") || of.Group == "authentication.k8s.io" && of.Resource == "selfsubjectreviews")
 }
 
 func (a *arena) may(ctx context.Context, user string, what authorizationv1.ResourceAttributes) (bool, error) {
