@@ -56,7 +56,7 @@ func TestAnApplicationBringsAPriorityClass(t *testing.T) {
 	mark := v1alpha1.LabelLogicalCluster + ": " + framework.IdentityOf(t, s.Environment)
 	expect.Refused(t, syncer.TryInput(own(high, 1001, mark), "create", "-f", "-"), "Manifold may only create PriorityClasses of a value up to 1000 here")
 	expect.Refused(t, syncer.TryInput(own(high, 10, ""), "create", "-f", "-"), "Manifold does not own")
-	expect.Refused(t, syncer.TryInput(own(high, 10, mark)+"globalDefault: true\n", "create", "-f", "-"), "for pods that name none")
+	expect.Refused(t, syncer.TryInput(own(high, 10, mark)+"globalDefault: true\n", "create", "-f", "-"), "with globalDefault: true")
 	expect.Refused(t, syncer.Try("delete", "priorityclass", others), "Manifold does not own")
 
 	// One of somebody else's is used as it is.

@@ -95,7 +95,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 			"  hostPath: {path: /etc}\n  %s\n", name, mark, ref)
 	}
 	expect.Refused(t, syncer.TryInput(forged("", ref), "create", "-f", "-"), "Manifold does not own")
-	expect.Refused(t, syncer.TryInput(forged(mark, ""), "create", "-f", "-"), "that is for no claim")
+	expect.Refused(t, syncer.TryInput(forged(mark, ""), "create", "-f", "-"), "that name their claim in spec.claimRef")
 	expect.Refused(t, syncer.TryInput(forged(mark, "claimRef: {namespace: kube-system, name: data}"), "create", "-f", "-"), "for a claim in namespace kube-system")
 	north.Kubectl("create", "namespace", name+"-bank")
 	s.Cleanup(func() { s.Environment.CleanupIn(t, north.API, "delete", "namespace", name+"-bank", "--wait=false") })

@@ -10,10 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/util/retry"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
 
@@ -109,8 +111,24 @@ func (o *DrainOptions) Run(ctx context.Context) error {
 	return o.awaitEmpty(ctx, logical, begun)
 }
 
-// begin cordons and taints the cluster in one step, unless that has been done.
-func (o *DrainOptions) begin(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) (*manifoldv1alpha1.Cluster, error) {
+// begin cordons and taints the cluster, unless that has been done. Somebody else may change the cluster meanwhile, whose status changes all the time.
+func (o *DrainOptions) begin(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) (begun *manifoldv1alpha1.Cluster, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if begun, err = o.taint(ctx, logical, cluster); !apierrors.IsConflict(err) {
+			return err
+		}
+		now, gone := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
+		if gone != nil {
+			return gone
+		}
+		cluster = now
+		return err
+	})
+	return begun, err
+}
+
+// taint cordons and taints the cluster in one step, unless that has been done.
+func (o *DrainOptions) taint(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) (*manifoldv1alpha1.Cluster, error) {
 	taint := corev1.Taint{Key: manifoldv1alpha1.TaintDrain, Effect: corev1.TaintEffectNoExecute}
 	if o.Force {
 		taint.Value = manifoldv1alpha1.DrainForce

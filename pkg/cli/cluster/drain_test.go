@@ -1,12 +1,16 @@
 package cluster
 
 import (
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clienttesting "k8s.io/client-go/testing"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
@@ -61,5 +65,22 @@ func TestADrainIsATaintThatUncordonTakesAway(t *testing.T) {
 				t.Errorf("printed %q, want %q", out, want)
 			}
 		})
+	}
+}
+
+func TestADrainBeginsAlthoughSomebodyChangesTheClusterMeanwhile(t *testing.T) {
+	cluster := named("east", "1")
+	client := fake.NewSimpleClientset(&cluster)
+	conflicts := 2
+	client.PrependReactor("patch", "clusters", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if conflicts--; conflicts >= 0 {
+			return true, nil, apierrors.NewConflict(manifoldv1alpha1.Resource("clusters"), "east", errors.New("it was changed"))
+		}
+		return false, nil, nil
+	})
+	o := &DrainOptions{subject: subject{Name: "east"}}
+	begun, err := o.begin(t.Context(), &logical{clusters: client.ManifoldV1alpha1().Clusters(), manifold: client}, &cluster)
+	if err != nil || !begun.Spec.Unschedulable || conflicts >= 0 {
+		t.Errorf("begun is %+v, error %v, with %d conflicts left", begun, err, conflicts)
 	}
 }

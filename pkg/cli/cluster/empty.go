@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -111,12 +112,14 @@ func (o *RemoveOptions) giveUp(ctx context.Context, logical *logical, before *ma
 
 // restore gives a cluster the taints that it had, and takes replicas to it as before.
 func (o *RemoveOptions) restore(ctx context.Context, logical *logical, before *manifoldv1alpha1.Cluster) error {
-	now, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
-	if err != nil {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		now, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		_, err = logical.setTaints(ctx, now, before.Spec.Unschedulable, undrained(now.Spec.Taints))
 		return err
-	}
-	_, err = logical.setTaints(ctx, now, before.Spec.Unschedulable, undrained(now.Spec.Taints))
-	return err
+	})
 }
 
 // emptyAdvice says how to be rid of a cluster that does not become empty.
