@@ -84,8 +84,9 @@ var deliveryControllers = map[string][]string{
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
-	"pkg/server":                     {"bootstrap", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
+	"pkg/server":                     {"bootstrap", "callers", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
 	"pkg/server/bootstrap":           {"keys"},
+	"pkg/server/callers":             {},
 	"pkg/server/etcd":                {},
 	"pkg/server/identity":            {},
 	"pkg/server/keys":                {},
@@ -94,8 +95,8 @@ var serverRooms = map[string][]string{
 	"pkg/server/ours":                {},
 	"pkg/server/podtokens":           {"ours"},
 	"pkg/server/podwebhooks":         {},
-	"pkg/server/promotions":          {},
-	"pkg/server/pushes":              {},
+	"pkg/server/promotions":          {"callers"},
+	"pkg/server/pushes":              {"callers"},
 	"pkg/server/quota":               {},
 	"pkg/server/reach":               {"ours"},
 	"pkg/server/specs":               {},
@@ -450,10 +451,8 @@ func TestPackagesAreNamedAfterWhatTheyHold(t *testing.T) {
 
 // pureImports are what pure packages may import beside each other and the standard library: types, and functions of them.
 var pureImports = []string{
-	"apis/...", "github.com/aclements/go-moremath/stats", "go.yaml.in/yaml/v3", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
-	"apis/...", "github.com/Masterminds/semver/v3", "github.com/aclements/go-moremath/stats", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
-	"sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",
-	"apis/...", "github.com/aclements/go-moremath/stats", "internal/heard", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
+	"apis/...", "github.com/Masterminds/semver/v3", "github.com/aclements/go-moremath/stats", "go.yaml.in/yaml/v3", "internal/heard",
+	"internal/imageref", "internal/text", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/...", "k8s.io/utils/...",
 	"sigs.k8s.io/mcs-api/pkg/apis/...", "sigs.k8s.io/structured-merge-diff/...", "sigs.k8s.io/yaml",
 }
 

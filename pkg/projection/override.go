@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
+	"github.com/manifold-dev/manifold/internal/imageref"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -246,13 +247,8 @@ func merged(one, other map[string]string) map[string]string {
 
 // overrideImage replaces parts of an image. What stands before the first slash is a registry if it looks like a host.
 func overrideImage(image string, by v1alpha1.ImageOverride) string {
-	rest, version := image, ""
-	if i := strings.Index(rest, "@"); i >= 0 {
-		rest, version = rest[:i], rest[i:]
-	}
-	if i := strings.LastIndex(rest, ":"); i > strings.LastIndex(rest, "/") {
-		rest, version = rest[:i], rest[i:]+version
-	}
+	rest := imageref.Parse(image).Name
+	version := image[len(rest):]
 	registry, repository := "", rest
 	if host, path, found := strings.Cut(rest, "/"); found && (strings.ContainsAny(host, ".:") || host == "localhost") {
 		registry, repository = host, path

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
+
+	"github.com/manifold-dev/manifold/internal/imageref"
 )
 
 // Version is what one workload is to run.
@@ -117,13 +119,7 @@ func parts(revision string) map[string]Version {
 
 // SplitImage returns the repository of an image, and the tag or digest behind it with what is between.
 func SplitImage(image string) (repository, rest string) {
-	end := len(image)
-	if i := strings.Index(image, "@"); i >= 0 {
-		end = i
-	}
-	if i := strings.LastIndex(image[:end], ":"); i > strings.LastIndex(image[:end], "/") {
-		end = i
-	}
+	end := len(imageref.Parse(image).Name)
 	return image[:end], image[end:]
 }
 

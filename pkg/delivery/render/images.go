@@ -3,9 +3,10 @@ package render
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/manifold-dev/manifold/internal/imageref"
 )
 
 // Image is what a container runs.
@@ -22,9 +23,8 @@ func imagesOf(objects []*unstructured.Unstructured) []Image {
 	for _, object := range objects {
 		name := NameOf(object)
 		eachContainer(object.Object, func(container, image string) {
-			parsed := parseImage(image)
-			parsed.Object, parsed.Container = name, container
-			out = append(out, parsed)
+			ref := imageref.Parse(image)
+			out = append(out, Image{Object: name, Container: container, Name: ref.Name, Tag: ref.Tag, Digest: ref.Digest})
 		})
 	}
 	slices.SortFunc(out, func(a, b Image) int {
@@ -59,14 +59,4 @@ func containers(list any, do func(container, image string)) {
 			do(name, image)
 		}
 	}
-}
-
-// parseImage takes an image apart. A colon belongs to the tag unless a slash follows, as it does behind the port of a registry.
-func parseImage(image string) Image {
-	var out Image
-	out.Name, out.Digest, _ = strings.Cut(image, "@")
-	if i := strings.LastIndex(out.Name, ":"); i > strings.LastIndex(out.Name, "/") {
-		out.Name, out.Tag = out.Name[:i], out.Name[i+1:]
-	}
-	return out
 }

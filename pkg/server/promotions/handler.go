@@ -18,6 +18,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/delivery/promotion"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
+	"github.com/manifold-dev/manifold/pkg/server/callers"
 )
 
 // What the paths begin with that are answered.
@@ -52,13 +53,13 @@ type Pipelines interface {
 type Handler struct {
 	pipelines Pipelines
 	clock     clock.Clock
-	calls     *calls
+	calls     *callers.Limits
 	slots     chan struct{}
 }
 
 // New returns a Handler.
 func New(pipelines Pipelines, clock clock.Clock) *Handler {
-	return &Handler{pipelines: pipelines, clock: clock, calls: newCalls(clock), slots: make(chan struct{}, mostAtOnce)}
+	return &Handler{pipelines: pipelines, clock: clock, calls: callers.NewLimits(clock, callsIn/mostCalls, mostCalls), slots: make(chan struct{}, mostAtOnce)}
 }
 
 // answer is what a call is answered.
@@ -97,7 +98,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request) answer {
 		return refuse(http.StatusNotFound, "POST /promotion/NAMESPACE/PIPELINE/ENVIRONMENT or /approval/NAMESPACE/PIPELINE/ENVIRONMENT/REVISION")
 	case r.Method != http.MethodPost:
 		return refuse(http.StatusMethodNotAllowed, "only POST is answered")
-	case !h.calls.allow(addressOf(r)):
+	case !h.calls.Take(callers.AddressOf(r)):
 		return refuse(http.StatusTooManyRequests, "at most %d calls in %s from one address", mostCalls, callsIn)
 	case !h.pipelines.HasSynced():
 		return refuse(http.StatusServiceUnavailable, "the server is starting")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/server/callers"
 )
 
 // prefix is what the paths begin with that are answered: the namespace and the name of an application follow.
@@ -31,9 +32,10 @@ type Applications interface {
 
 // Handler answers forges.
 type Handler struct {
-	apps     Applications
-	next     http.Handler
-	failures *failures
+	apps Applications
+	next http.Handler
+	// failures are wrong signatures. Who sends none is heard all the same, so that no stranger can keep a forge out.
+	failures *callers.Limits
 	slots    chan struct{}
 	// unknown stands for the secret of an application that there is not, so that looking takes as long.
 	unknown []byte
@@ -43,7 +45,7 @@ type Handler struct {
 func New(apps Applications, clock clock.PassiveClock, next http.Handler) *Handler {
 	unknown := make([]byte, 32)
 	_, _ = rand.Read(unknown) // it never fails
-	return &Handler{apps: apps, next: next, failures: newFailures(clock), slots: make(chan struct{}, mostAtOnce), unknown: unknown}
+	return &Handler{apps: apps, next: next, failures: callers.NewLimits(clock, wrongEvery, mostWrong), slots: make(chan struct{}, mostAtOnce), unknown: unknown}
 }
 
 // ServeHTTP implements http.Handler. It comes before all that asks who somebody is.
@@ -68,11 +70,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // answer returns the code and the text of an answer. What is said before the signature is checked is the same whether there is such an application or
 // not.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, path string) (code int, says string) {
-	address := addressOf(r)
+	address := callers.AddressOf(r)
 	switch {
 	case r.Method != http.MethodPost:
 		return http.StatusMethodNotAllowed, "only POST is answered"
-	case h.failures.tooMany(address):
+	case h.failures.Spent(address):
 		return http.StatusTooManyRequests, "too many wrong signatures from this address"
 	case !h.apps.HasSynced():
 		return http.StatusServiceUnavailable, "the applications are not known yet"
@@ -93,7 +95,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, path string) (c
 		app, secret = nil, h.unknown
 	}
 	if right := signed(r.Header, body, secret); !right || app == nil {
-		h.failures.add(address)
+		h.failures.Take(address)
 		klog.FromContext(r.Context()).V(2).Info("Refused a push whose signature is wrong, or that is for no application", "path", path, "address", address)
 		return http.StatusUnauthorized, "no application takes a push with this signature"
 	}

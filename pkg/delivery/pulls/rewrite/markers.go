@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/manifold-dev/manifold/internal/imageref"
 )
 
 // setter is the key that Weave GitOps marks values by.
@@ -130,14 +132,14 @@ func (w Wanted) behind(n *node) (string, error) {
 
 // onlyImage returns a marked image with the version as its tag, where the version does not say which images it is about.
 func (w Wanted) onlyImage(n *node) (string, error) {
-	ref := parseReference(n.Value)
+	ref := imageref.Parse(n.Value)
 	switch {
 	case len(w.Images) > 0:
-		return "", fmt.Errorf("%w: the version has no tag of the marked image %s", ErrAmbiguous, shown(ref.repository))
-	case ref.digest != "":
-		return "", fmt.Errorf("%w: the image %s is pinned by its digest, and a promotion changes tags; leave the digest out", ErrContent, shown(ref.repository))
+		return "", fmt.Errorf("%w: the version has no tag of the marked image %s", ErrAmbiguous, shown(ref.Name))
+	case ref.Digest != "":
+		return "", fmt.Errorf("%w: the image %s is pinned by its digest, and a promotion changes tags; leave the digest out", ErrContent, shown(ref.Name))
 	case !tag.MatchString(w.Revision):
-		return "", fmt.Errorf("%w: %s is no tag that the marked image %s could have", ErrAmbiguous, shown(w.Revision), shown(ref.repository))
+		return "", fmt.Errorf("%w: %s is no tag that the marked image %s could have", ErrAmbiguous, shown(w.Revision), shown(ref.Name))
 	}
-	return ref.repository + ":" + w.Revision, nil
+	return ref.Name + ":" + w.Revision, nil
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/manifold-dev/manifold/internal/imageref"
 )
 
 var (
@@ -46,30 +48,15 @@ func (w Wanted) single() (string, bool) {
 	return "", false
 }
 
-// reference is an image as a pod names it.
-type reference struct {
-	repository, tag, digest string
-}
-
-// parseReference takes an image apart. Repositories are compared as they are written.
-func parseReference(image string) reference {
-	image, digest, _ := strings.Cut(image, "@")
-	out := reference{repository: image, digest: digest}
-	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
-		out.repository, out.tag = image[:colon], image[colon+1:]
-	}
-	return out
-}
-
-// retagged returns an image with the tag that the version has for it, and whether it has one.
+// retagged returns an image with the tag that the version has for it, and whether it has one. Repositories are compared as they are written.
 func (w Wanted) retagged(image string) (string, bool, error) {
-	ref := parseReference(image)
-	want, known := w.Images[ref.repository]
+	ref := imageref.Parse(image)
+	want, known := w.Images[ref.Name]
 	switch {
 	case !known:
 		return "", false, nil
-	case ref.digest != "":
-		return "", true, fmt.Errorf("%w: the image %s is pinned by its digest, and a promotion changes tags; leave the digest out", ErrContent, shown(ref.repository))
+	case ref.Digest != "":
+		return "", true, fmt.Errorf("%w: the image %s is pinned by its digest, and a promotion changes tags; leave the digest out", ErrContent, shown(ref.Name))
 	}
-	return ref.repository + ":" + want, true, nil
+	return ref.Name + ":" + want, true, nil
 }

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/manifold-dev/manifold/internal/imageref"
 )
 
 // images returns the tags of the app's images in a namespace: those that a kustomization puts there, and else those of its manifest.
@@ -84,7 +86,7 @@ func (l *looked) contained(app manifest, repository string) ([]place, error) {
 	var out []place
 	for _, container := range slices.Concat(pod.field("initContainers").items(), pod.field("containers").items()) {
 		image := container.field("image")
-		if !image.scalar() || parseReference(image.Value).repository != repository {
+		if !image.scalar() || imageref.Parse(image.Value).Name != repository {
 			continue
 		}
 		want, _, err := l.retagged(image.Value)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/manifold-dev/manifold/internal/imageref"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
@@ -119,16 +120,16 @@ func images(out *weave.WorkloadStatus, of corev1.PodSpec) {
 
 // Tag returns the tag of an image, or a part of its digest where it has none.
 func Tag(image string) string {
-	name, digest, _ := strings.Cut(image, "@")
-	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') && i+1 < len(name) {
-		return name[i+1:]
-	}
-	if digest == "" {
+	of := imageref.Parse(image)
+	switch {
+	case of.Tag != "":
+		return of.Tag
+	case of.Digest == "":
 		return untagged
 	}
-	algorithm, hash, found := strings.Cut(digest, ":")
+	algorithm, hash, found := strings.Cut(of.Digest, ":")
 	if !found {
-		return digest[:min(len(digest), shortDigest)]
+		return of.Digest[:min(len(of.Digest), shortDigest)]
 	}
 	return algorithm + ":" + hash[:min(len(hash), shortDigest)]
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+
+	"github.com/manifold-dev/manifold/internal/imageref"
 )
 
 // query is what somebody asks for.
@@ -132,9 +134,5 @@ func (q *query) fits(v *v1alpha1.WorkloadVersion) bool {
 // isImage reports whether an image is the one that somebody names, with or without its tag, its registry and the folders there.
 func isImage(image, named string) bool {
 	name, _, _ := strings.Cut(image, "@")
-	untagged := name
-	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
-		untagged = name[:i]
-	}
-	return slices.ContainsFunc([]string{image, name, untagged}, func(is string) bool { return is == named || strings.HasSuffix(is, "/"+named) })
+	return slices.ContainsFunc([]string{image, name, imageref.Parse(image).Name}, func(is string) bool { return is == named || strings.HasSuffix(is, "/"+named) })
 }
