@@ -3,10 +3,6 @@ package server
 import (
 	"fmt"
 
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -27,11 +23,7 @@ const renderers = 2
 func (m *controllers) newApplications(c CompletedOptions) (*applications.Controller, error) {
 	as := m.clients[v1alpha1.DeliveryUser]
 	config := asJSON(m.identities.As(v1alpha1.DeliveryUser))
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	objects, mapper, err := anyKind(config)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +34,7 @@ func (m *controllers) newApplications(c CompletedOptions) (*applications.Control
 	m.repositories = repositories
 	return applications.New(applications.Options{
 		Own: m.own, Kube: m.informers, Client: as.manifold, Objects: as.kube, Dynamic: objects,
-		Mapper:   restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),
+		Mapper:   mapper,
 		Renderer: confined.New(confined.Bounds{}, renderers), Repositories: repositories,
 		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues, Drift: &m.drift,
 		Customs: m.custom.Objects(), ClusterScoped: m.clusterScoped, As: objectClients(config),

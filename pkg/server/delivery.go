@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
@@ -41,12 +42,7 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 		}
 	}
 	config := asJSON(m.identities.As(v1alpha1.DeliveryUser))
-	client, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
-	routes, err := dynamic.NewForConfig(config)
+	routes, mapper, err := anyKind(config)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +73,19 @@ func (m *controllers) newMeasurer(c CompletedOptions) *measure.Measurer {
 		Pods: core.Pods().Lister(), ReplicaSets: apps.ReplicaSets().Lister(), Deployments: apps.Deployments().Lister(),
 		StatefulSets: apps.StatefulSets().Lister(), Clock: clock.RealClock{},
 	})
+}
+
+// anyKind reaches objects of kinds that are known at run time alone, and finds their resources.
+func anyKind(config *rest.Config) (dynamic.Interface, meta.ResettableRESTMapper, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)), nil
 }
 
 // objectClients returns who writes the objects of applications.

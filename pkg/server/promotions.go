@@ -9,11 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -49,18 +45,14 @@ func (p *Promotions) validate() error {
 // newPromotions makes the controller of promotions. It has nothing to do until the kinds of pipelines are defined.
 func (m *controllers) newPromotions(c CompletedOptions) (*promotions.Controller, error) {
 	config := asJSON(m.identities.As(v1alpha1.PromotionsUser))
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	client, mapper, err := anyKind(config)
 	if err != nil {
 		return nil, err
 	}
 	secrets := m.informers.Core().V1().Secrets()
 	return promotions.New(promotions.Options{
 		Kinds: m.custom.Objects(), Dynamic: client, Events: m.clients[v1alpha1.PromotionsUser].kube.CoreV1(), Objects: objectClients(config),
-		Mapper:  restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)),
+		Mapper:  mapper,
 		Pulls:   pulls.New(m.repositories, outbound.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, clock.RealClock{}),
 		Secrets: secrets.Lister(), SecretsSynced: secrets.Informer().HasSynced, Recorder: m.recorder(scheme.Scheme), Queues: m.queues,
 	}), nil
