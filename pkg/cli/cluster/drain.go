@@ -111,24 +111,8 @@ func (o *DrainOptions) Run(ctx context.Context) error {
 	return o.awaitEmpty(ctx, logical, begun)
 }
 
-// begin cordons and taints the cluster, unless that has been done. Somebody else may change the cluster meanwhile, whose status changes all the time.
-func (o *DrainOptions) begin(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) (begun *manifoldv1alpha1.Cluster, err error) {
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if begun, err = o.taint(ctx, logical, cluster); !apierrors.IsConflict(err) {
-			return err
-		}
-		now, gone := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
-		if gone != nil {
-			return gone
-		}
-		cluster = now
-		return err
-	})
-	return begun, err
-}
-
-// taint cordons and taints the cluster in one step, unless that has been done.
-func (o *DrainOptions) taint(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) (*manifoldv1alpha1.Cluster, error) {
+// begin cordons and taints the cluster in one step, unless that has been done.
+func (o *DrainOptions) begin(ctx context.Context, logical *logical, cluster *manifoldv1alpha1.Cluster) (*manifoldv1alpha1.Cluster, error) {
 	taint := corev1.Taint{Key: manifoldv1alpha1.TaintDrain, Effect: corev1.TaintEffectNoExecute}
 	if o.Force {
 		taint.Value = manifoldv1alpha1.DrainForce
@@ -137,7 +121,7 @@ func (o *DrainOptions) taint(ctx context.Context, logical *logical, cluster *man
 	if at >= 0 && cluster.Spec.Taints[at].Value == taint.Value && cluster.Spec.Unschedulable {
 		return cluster, nil
 	}
-	return logical.setTaints(ctx, cluster, true, append(undrained(cluster.Spec.Taints), taint))
+	return logical.setTaints(ctx, cluster, true, func(has []corev1.Taint) []corev1.Taint { return append(undrained(has), taint) })
 }
 
 // undrained returns the taints without that of a drain.
@@ -145,18 +129,27 @@ func undrained(taints []corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == manifoldv1alpha1.TaintDrain })
 }
 
-// setTaints cordons or uncordons a cluster together with its taints. Nobody may have changed it since it was read.
+// setTaints cordons or uncordons a cluster together with its taints. If somebody has changed it since it was read, whose status changes all the time, that is
+// done to the cluster as it is then.
 func (l *logical) setTaints(
-	ctx context.Context, cluster *manifoldv1alpha1.Cluster, unschedulable bool, taints []corev1.Taint,
-) (*manifoldv1alpha1.Cluster, error) {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": cluster.ResourceVersion},
-		"spec":     map[string]any{"unschedulable": unschedulable, "taints": taints},
+	ctx context.Context, cluster *manifoldv1alpha1.Cluster, unschedulable bool, taints func(has []corev1.Taint) []corev1.Taint,
+) (out *manifoldv1alpha1.Cluster, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": cluster.ResourceVersion},
+			"spec":     map[string]any{"unschedulable": unschedulable, "taints": taints(cluster.Spec.Taints)},
+		})
+		if err != nil {
+			return err
+		}
+		if out, err = l.clusters.Patch(ctx, cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{}); apierrors.IsConflict(err) {
+			if now, gone := l.clusters.Get(ctx, cluster.Name, metav1.GetOptions{}); gone == nil {
+				cluster = now
+			}
+		}
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return l.clusters.Patch(ctx, cluster.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return out, err
 }
 
 // drainOf returns what a cluster says of a drain since that began, nil when it has said nothing yet. It is an error when somebody has

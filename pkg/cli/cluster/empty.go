@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
@@ -104,22 +103,10 @@ func (o *RemoveOptions) giveUp(ctx context.Context, logical *logical, before *ma
 	as := "it is as before, except for what has moved off"
 	if len(undrained(before.Spec.Taints)) < len(before.Spec.Taints) {
 		as = "its drain continues"
-	} else if err := o.restore(ctx, logical, before); err != nil {
+	} else if _, err := logical.setTaints(ctx, before, before.Spec.Unschedulable, undrained); err != nil { // as before
 		as = fmt.Sprintf("its drain could not be ended: %s", err)
 	}
 	return fmt.Errorf("cluster %q is not removed because not everything can move off it, and %s: %s%s", o.Name, as, why, o.emptyAdvice())
-}
-
-// restore gives a cluster the taints that it had, and takes replicas to it as before.
-func (o *RemoveOptions) restore(ctx context.Context, logical *logical, before *manifoldv1alpha1.Cluster) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		now, err := logical.clusters.Get(ctx, o.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		_, err = logical.setTaints(ctx, now, before.Spec.Unschedulable, undrained(now.Spec.Taints))
-		return err
-	})
 }
 
 // emptyAdvice says how to be rid of a cluster that does not become empty.
