@@ -1,9 +1,11 @@
 package simulated
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,7 +13,11 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// watch tells what happens until the request or the cluster ends.
+// bookmarkEvery is how often a watch is told how far it has come, as an API server tells it. Who watches takes one that says nothing for longer
+// to be stuck, and lists.
+const bookmarkEvery = time.Minute
+
+// watch tells what happens until the request, the time that it asks for, or the cluster ends.
 func (c *Cluster) watch(w http.ResponseWriter, r *http.Request, info *request.RequestInfo) {
 	which, err := selectionOf(r, info)
 	if err != nil {
@@ -21,6 +27,13 @@ func (c *Cluster) watch(w http.ResponseWriter, r *http.Request, info *request.Re
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 	w.WriteHeader(http.StatusOK)
 	encoder, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
+	ctx, cancel := r.Context(), func() {}
+	if seconds, err := strconv.Atoi(r.URL.Query().Get("timeoutSeconds")); err == nil && seconds > 0 {
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	}
+	defer cancel()
+	bookmarks := time.NewTicker(bookmarkEvery)
+	defer bookmarks.Stop()
 	c.mu.Lock()
 	s := c.store(info.Resource, info.APIGroup)
 	first, next := s.begin(r, info)
@@ -46,7 +59,13 @@ func (c *Cluster) watch(w http.ResponseWriter, r *http.Request, info *request.Re
 		}
 		select {
 		case <-more:
-		case <-r.Context().Done():
+		case <-bookmarks.C:
+			c.mu.Lock()
+			if next == len(s.log) { // otherwise there is something to tell first
+				first = append(first, s.bookmark(r, info, nil))
+			}
+			c.mu.Unlock()
+		case <-ctx.Done():
 			return
 		case <-c.ended:
 			return
@@ -71,12 +90,16 @@ func (s *store) begin(r *http.Request, info *request.RequestInfo) (first []event
 		first = append(first, event{kind: watch.Added, object: o, raw: raw})
 	}
 	if initial {
-		kind, apiVersion := kindOf(r, info)
-		raw, _ := json.Marshal(map[string]any{"kind": kind, "apiVersion": apiVersion, "metadata": map[string]any{ // strings always marshal
-			"resourceVersion": strconv.FormatInt(s.cluster.revision, 10),
-			"annotations":     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-		}})
-		first = append(first, event{kind: watch.Bookmark, raw: raw})
+		first = append(first, s.bookmark(r, info, map[string]string{metav1.InitialEventsAnnotationKey: "true"}))
 	}
 	return first, len(s.log)
+}
+
+// bookmark tells how far a watch has come that was told all that there is. The caller holds the lock.
+func (s *store) bookmark(r *http.Request, info *request.RequestInfo, annotations map[string]string) event {
+	kind, apiVersion := kindOf(r, info)
+	raw, _ := json.Marshal(map[string]any{"kind": kind, "apiVersion": apiVersion, "metadata": map[string]any{ // strings always marshal
+		"resourceVersion": strconv.FormatInt(s.cluster.revision, 10), "annotations": annotations,
+	}})
+	return event{kind: watch.Bookmark, raw: raw}
 }
