@@ -74,7 +74,7 @@ func TestKindsExplainThemselves(t *testing.T) {
 	s := suite.Scenario(t)
 	for path, want := range map[string]string{
 		"deployment.spec.strategy":                "The deployment strategy to use to replace existing pods",
-		"clusters.spec.limits":                    "limits bounds what placement may use on this cluster",
+		"clusters.spec.limits":                    "limits is the most that placement may use of this cluster",
 		"placementpolicy.spec.division.weights":   "whole numbers by cluster name",
 		"clusterplacementpolicy.spec.clusters":    "labelSelector",
 		"clusters.status.allocatable":             "ready and schedulable nodes",

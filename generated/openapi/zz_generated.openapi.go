@@ -6196,40 +6196,40 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterAllows(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterAllows is what applications may bring along to a cluster that is in no namespace, what the cluster asks the logical one about, and which pods may be made there.",
+				Description: "ClusterAllows lists what applications may bring along to a cluster beyond their namespaces, what the cluster asks the logical cluster about, and which pods may be created there.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"priorityClassesUpTo": {
 						SchemaProps: spec.SchemaProps{
-							Description: "priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name them. Unset, none do.",
+							Description: "priorityClassesUpTo is the highest value that a PriorityClass of the logical cluster may have to be copied to this cluster with the workloads that name it. Unset means that none is copied.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"volumes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "volumes tells that PersistentVolumes that are made by hand in the logical cluster go to this one along with the claims that they are for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.",
+							Description: "volumes is true if PersistentVolumes that somebody creates in the logical cluster are copied to this cluster together with the claims that they are reserved for. Otherwise such volumes stay in the logical cluster, and their claims go to other clusters.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"podWebhooks": {
 						SchemaProps: spec.SchemaProps{
-							Description: "podWebhooks tells that the cluster asks the logical cluster about pods which controllers make there, in namespaces for whose pods a webhook is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.",
+							Description: "podWebhooks is true if the cluster asks the logical cluster about pods that its controllers create, in namespaces whose pods a webhook of the logical cluster is registered for. Otherwise such webhooks see only the pods that users create themselves.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"podSecurity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "podSecurity is the level of the Pod Security Standards that pods which Manifold makes in the cluster are kept to: Baseline or Restricted, as \"baseline\" or \"restricted\". Unset, they are kept to none. \"manifold cluster check\" tells whether the cluster still does.",
+							Description: "podSecurity is the level of the Pod Security Standards that the cluster enforces on the pods which Manifold creates there: \"baseline\" or \"restricted\". Unset means none. \"manifold cluster check\" reports whether the cluster still enforces it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"pipelines": {
 						SchemaProps: spec.SchemaProps{
-							Description: "pipelines tells that pipelines show what their targets run in the cluster beside what Manifold has put there, such as the HelmReleases of a Flux that runs there: what carries their label, or is their app. Whoever names the namespace as a target sees it. Unset, they show what comes from the logical cluster alone.",
+							Description: "pipelines is true if pipelines may also show what their targets run in the cluster that Manifold has not put there, such as the HelmReleases of a Flux in the cluster: objects that carry the pipeline's label, or are its app. Everybody who may name the namespace as a target sees them. Otherwise pipelines show only what comes from the logical cluster.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6254,7 +6254,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterClasses(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "priorityClasses are the names of its PriorityClasses, sorted. Those that it has from the logical cluster are not among them.",
+							Description: "priorityClasses are the names of its PriorityClasses, sorted, without those copied from the logical cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6477,7 +6477,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicy(ref common.Re
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status tells what the policy does.",
+							Description: "status reports what the policy applies to.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(manifoldv1alpha1.PlacementPolicyStatus{}.OpenAPIModelName()),
 						},
@@ -6563,7 +6563,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "customWorkloads describe kinds of custom resources whose objects lead to pods, so that they are placed as workloads are. What is described counts for the kind, whatever the policy selects.",
+							Description: "customWorkloads describe custom kinds whose objects create pods, so that they are placed like workloads. A description holds for the whole kind, whatever the policy selects.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6576,7 +6576,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 					},
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
-							Description: "workloads selects what the policy is about. Unset selects every workload.",
+							Description: "workloads selects what the policy applies to. Unset selects every workload.",
 							Ref:         ref(manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName()),
 						},
 					},
@@ -6607,7 +6607,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "preferences make some clusters come before others. The weights of all that match a cluster are summed, and a cluster with a higher sum comes first wherever there is a choice: for a workload that runs whole, for the clusters that are packed first, and for those that maxClusters leaves. Room for the whole workload counts more, and what runs does not move because of them. They do not count for pinned workloads.",
+							Description: "preferences rank clusters. The weights of all preferences that match a cluster are added up, and a cluster with a higher sum comes first wherever there is a choice: for a workload that is not divided, for which clusters are packed first, and for which ones remain under maxClusters. Room for the whole workload counts more, and nothing moves because of a preference. Pinned workloads ignore them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6638,21 +6638,21 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 					},
 					"return": {
 						SchemaProps: spec.SchemaProps{
-							Description: "return moves replicas back to an earlier group once there is room in it, and with keepTogether or packing back to the cluster that comes first. Unset means true with groups; otherwise what overflowed stays where it runs. Replicas with ordinals never return.",
+							Description: "return moves replicas back to an earlier group once it has room, and with keepTogether or packing back to the first cluster. Unset means true with groups, and false otherwise. Replicas with ordinals, those of StatefulSets, never return.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"minClusters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minClusters is the number of clusters that a divided or duplicated workload is put on at least, as far as there are so many that may take a part of it, and so many replicas. It does not count for pinned workloads.",
+							Description: "minClusters is the least number of clusters that a divided or duplicated workload runs on, as far as it has that many replicas and that many clusters can take a part. Pinned workloads ignore it.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"maxClusters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxClusters is the number of clusters that a divided or duplicated workload is put on at most: those that run most of it already, then those that are preferred and have room. Replicas beyond the room of these wait. 0 means any number. It does not count for pinned workloads.",
+							Description: "maxClusters is the greatest number of clusters that a divided or duplicated workload runs on: those that run most of it already, then those that are preferred and have room. Replicas that do not fit there wait. 0 means any number. Pinned workloads ignore it.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -6718,7 +6718,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterPlacementPolicySpec(ref commo
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates speak of nodes, and count for nothing here. They count for pinned workloads as well.",
+							Description: "tolerations let the workloads run on clusters with matching taints. With tolerationSeconds, what runs on a cluster stays for that long after a NoExecute taint appears; without, it stays for good. Tolerations in pod templates are about nodes and do not count here. Pinned workloads need them as well.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6898,7 +6898,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "taints keep workloads away, unless spec.tolerations of their policy tolerate them; tolerations of pods speak of nodes, and do not count here. NoSchedule and NoExecute keep new replicas away, and NoExecute has those leave that run there. PreferNoSchedule has other clusters come first.",
+							Description: "taints keep workloads away unless the policy of a workload tolerates them in its spec.tolerations. Tolerations of pods are about nodes and do not count here. NoSchedule keeps new replicas away. NoExecute does too, and moves those that run there to other clusters. PreferNoSchedule makes placement try other clusters first.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6911,7 +6911,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 					},
 					"limits": {
 						SchemaProps: spec.SchemaProps{
-							Description: "limits bounds what placement may use on this cluster, by resource. A resource that is not named is bounded by the cluster's free capacity alone.",
+							Description: "limits is the most that placement may use of this cluster, by resource. A resource that is not listed is limited by the cluster's free capacity alone.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -6925,14 +6925,14 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 					},
 					"allows": {
 						SchemaProps: spec.SchemaProps{
-							Description: "allows is what the cluster's admin has let applications bring along that is in no namespace. \"manifold cluster join\" writes it, along with the rights in the cluster, which are what counts there.",
+							Description: "allows lists what the cluster's admin lets applications bring along beyond their namespaces. \"manifold cluster join\" writes it together with the rights in the cluster, and those rights decide what is possible there.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(manifoldv1alpha1.ClusterAllows{}.OpenAPIModelName()),
 						},
 					},
 					"network": {
 						SchemaProps: spec.SchemaProps{
-							Description: "network names the network that the cluster is in, a DNS label. Clusters of one network reach the addresses of each other's pods, so a Service of a namespace is in each of them that runs anything of the namespace, and leads to its pods in all of them. Without a name, the cluster is on its own.",
+							Description: "network names the network that the cluster is in, as a DNS label. Clusters of one network can reach each other's pods by their addresses, so a Service exists in every one of them that runs anything of its namespace, and sends requests to its pods in all of them. A cluster without a network is on its own.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -6944,7 +6944,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "podCIDRs are the ranges of addresses that the pods of the cluster have, such as 10.1.0.0/16. If there are any, no other cluster of the network is led to an address that this one says to be a pod's and that is in none of them, nor to one in these that another cluster claims. Without, what a cluster says of the addresses of its pods is believed, as long as no two clusters say it of the same address.",
+							Description: "podCIDRs are the address ranges of the cluster's pods, such as 10.1.0.0/16. Where they are set, the other clusters of the network send requests only to those addresses of this cluster's pods that are in the ranges, and no other cluster may claim an address in them. Where they are not set, the addresses that the cluster reports are used, unless two clusters report the same one.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6997,14 +6997,14 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"uid": {
 						SchemaProps: spec.SchemaProps{
-							Description: "uid is the UID of the cluster's kube-system namespace. It tells whether the same cluster still answers at the address.",
+							Description: "uid is the UID of the cluster's kube-system namespace. A different one means that another cluster answers at the address.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"tokenSecret": {
 						SchemaProps: spec.SchemaProps{
-							Description: "tokenSecret names a Secret in the cluster, as NAMESPACE/NAME: the token with which the cluster is reached is valid as long as that exists. It is empty for a credential that does not end with a Secret.",
+							Description: "tokenSecret is the Secret in the cluster, as NAMESPACE/NAME, that the token by which the cluster is reached belongs to: deleting it revokes the token. It is empty for other credentials.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7037,7 +7037,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"nodes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "nodes counts the cluster's nodes, and of these the ready ones. Without a ready node nothing is allocatable.",
+							Description: "nodes counts the cluster's nodes and the ready ones among them. Without a ready node, nothing is allocatable.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(manifoldv1alpha1.NodeCount{}.OpenAPIModelName()),
 						},
@@ -7058,7 +7058,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"allocatable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "allocatable is the sum over the cluster's ready and schedulable nodes, as far as it counts. Less requested, it is the free capacity.",
+							Description: "allocatable is the sum over the cluster's ready and schedulable nodes, limited as grownFrom says. The free capacity is allocatable less requested.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -7072,7 +7072,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"grownFrom": {
 						SchemaProps: spec.SchemaProps{
-							Description: "grownFrom is what was allocatable at grownAt. From then on at most twice as much counts, or an amount that does not matter, unless spec.limits names the resource.",
+							Description: "grownFrom is what was allocatable at grownAt. Since then at most twice as much counts as allocatable, so that a cluster cannot draw all work by a false report. Small amounts, and resources in spec.limits, are not limited in this way.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -7086,13 +7086,13 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"grownAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "grownAt is when grownFrom was last taken down. Ten minutes later it is again, if the cluster has more.",
+							Description: "grownAt is when grownFrom was last recorded. It is recorded again ten minutes later if the cluster reports more.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
 						},
 					},
 					"requested": {
 						SchemaProps: spec.SchemaProps{
-							Description: "requested is what the cluster's running and pending pods request, of all owners, in the resources of allocatable.",
+							Description: "requested is the sum of what all running and pending pods of the cluster request, whoever created them, in the resources of allocatable.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -7106,7 +7106,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"topology": {
 						SchemaProps: spec.SchemaProps{
-							Description: "topology holds the region and zone labels that all of the cluster's nodes have with the same value.",
+							Description: "topology holds those region and zone labels that have the same value on all of the cluster's nodes.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -7121,7 +7121,7 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStatus(ref common.ReferenceCa
 					},
 					"classes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "classes are those that the cluster has. Unset while they are not known.",
+							Description: "classes are the PriorityClasses, RuntimeClasses and StorageClasses of the cluster. Unset while they are not known.",
 							Ref:         ref(manifoldv1alpha1.ClusterClasses{}.OpenAPIModelName()),
 						},
 					},
@@ -7150,21 +7150,21 @@ func schema_manifold_apis_manifold_v1alpha1_ClusterStorageClass(ref common.Refer
 					},
 					"default": {
 						SchemaProps: spec.SchemaProps{
-							Description: "default tells that claims which name no class get this one.",
+							Description: "default is true if claims that name no class get this one.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"waitForFirstConsumer": {
 						SchemaProps: spec.SchemaProps{
-							Description: "waitForFirstConsumer tells that a claim gets its volume once a pod that uses it is scheduled.",
+							Description: "waitForFirstConsumer is true if a claim gets its volume only once a pod that uses it is scheduled.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"byHand": {
 						SchemaProps: spec.SchemaProps{
-							Description: "byHand tells that nothing makes volumes of the class: claims that name it wait for those that somebody makes by hand.",
+							Description: "byHand is true if nothing provisions volumes of the class: claims that name it wait for a volume that somebody creates.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -7365,7 +7365,7 @@ func schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "containers are the names of the containers that it is about. Empty means all.",
+							Description: "containers are the names of the containers to change. Empty means all.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7379,7 +7379,7 @@ func schema_manifold_apis_manifold_v1alpha1_ImageOverride(ref common.ReferenceCa
 					},
 					"registry": {
 						SchemaProps: spec.SchemaProps{
-							Description: "registry replaces the host that images come from, such as registry.example.com:5000, or with a path that comes before that of the image, mirror.example.com/proxy. An image without one gets it.",
+							Description: "registry replaces the registry of the images, such as registry.example.com:5000. It may have a path, such as mirror.example.com/proxy, which comes before the image's own. An image that names no registry gets this one.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7465,7 +7465,7 @@ func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Override changes what clusters hold of a workload: images first, then env, args, labels, annotations, strategicMergePatch and jsonPatch.",
+				Description: "Override changes what clusters hold of a workload. Its fields are applied in this order: images, env, args, labels, annotations, strategicMergePatch, jsonPatch.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"clusters": {
@@ -7481,7 +7481,7 @@ func schema_manifold_apis_manifold_v1alpha1_Override(ref common.ReferenceCallbac
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "images changes where images of containers and init containers come from.",
+							Description: "images changes the images of containers and init containers.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7617,7 +7617,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicy(ref common.Reference
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status tells what the policy does.",
+							Description: "status reports what the policy applies to.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(manifoldv1alpha1.PlacementPolicyStatus{}.OpenAPIModelName()),
 						},
@@ -7689,7 +7689,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 				Properties: map[string]spec.Schema{
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
-							Description: "workloads selects what the policy is about. Unset selects every workload.",
+							Description: "workloads selects what the policy applies to. Unset selects every workload.",
 							Ref:         ref(manifoldv1alpha1.WorkloadSelector{}.OpenAPIModelName()),
 						},
 					},
@@ -7720,7 +7720,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "preferences make some clusters come before others. The weights of all that match a cluster are summed, and a cluster with a higher sum comes first wherever there is a choice: for a workload that runs whole, for the clusters that are packed first, and for those that maxClusters leaves. Room for the whole workload counts more, and what runs does not move because of them. They do not count for pinned workloads.",
+							Description: "preferences rank clusters. The weights of all preferences that match a cluster are added up, and a cluster with a higher sum comes first wherever there is a choice: for a workload that is not divided, for which clusters are packed first, and for which ones remain under maxClusters. Room for the whole workload counts more, and nothing moves because of a preference. Pinned workloads ignore them.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7751,21 +7751,21 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 					},
 					"return": {
 						SchemaProps: spec.SchemaProps{
-							Description: "return moves replicas back to an earlier group once there is room in it, and with keepTogether or packing back to the cluster that comes first. Unset means true with groups; otherwise what overflowed stays where it runs. Replicas with ordinals never return.",
+							Description: "return moves replicas back to an earlier group once it has room, and with keepTogether or packing back to the first cluster. Unset means true with groups, and false otherwise. Replicas with ordinals, those of StatefulSets, never return.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"minClusters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "minClusters is the number of clusters that a divided or duplicated workload is put on at least, as far as there are so many that may take a part of it, and so many replicas. It does not count for pinned workloads.",
+							Description: "minClusters is the least number of clusters that a divided or duplicated workload runs on, as far as it has that many replicas and that many clusters can take a part. Pinned workloads ignore it.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"maxClusters": {
 						SchemaProps: spec.SchemaProps{
-							Description: "maxClusters is the number of clusters that a divided or duplicated workload is put on at most: those that run most of it already, then those that are preferred and have room. Replicas beyond the room of these wait. 0 means any number. It does not count for pinned workloads.",
+							Description: "maxClusters is the greatest number of clusters that a divided or duplicated workload runs on: those that run most of it already, then those that are preferred and have room. Replicas that do not fit there wait. 0 means any number. Pinned workloads ignore it.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -7831,7 +7831,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicySpec(ref common.Refer
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates speak of nodes, and count for nothing here. They count for pinned workloads as well.",
+							Description: "tolerations let the workloads run on clusters with matching taints. With tolerationSeconds, what runs on a cluster stays for that long after a NoExecute taint appears; without, it stays for good. Tolerations in pod templates are about nodes and do not count here. Pinned workloads need them as well.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -7898,19 +7898,19 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlacementPolicyStatus tells what a policy does. It is written some moments after the workloads have been decided about.",
+				Description: "PlacementPolicyStatus reports what a policy applies to. It follows the decisions about the workloads with a short delay.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the policy that the rest is about.",
+							Description: "observedGeneration is the generation of the policy that the rest of the status describes.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
 					},
 					"workloads": {
 						SchemaProps: spec.SchemaProps{
-							Description: "workloads is the number of workloads, and custom resources that the policy lists, that follow the policy.",
+							Description: "workloads is how many workloads, and custom resources of kinds that the policy lists, follow the policy.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -7918,7 +7918,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref common.Ref
 					},
 					"unplaced": {
 						SchemaProps: spec.SchemaProps{
-							Description: "unplaced is the number of these of which replicas have no cluster.",
+							Description: "unplaced is how many of these have replicas that no cluster runs.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -7926,7 +7926,7 @@ func schema_manifold_apis_manifold_v1alpha1_PlacementPolicyStatus(ref common.Ref
 					},
 					"lastError": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold what it should, such as when an override cannot be applied. What customWorkloads say of a kind that its definition does not comes before that. It is empty while there are none.",
+							Description: "lastError explains one problem, empty if there is none: an entry of customWorkloads that does not fit the definition of its kind; otherwise why the first unplaced workload, by kind and name, has no cluster; otherwise the first workload that a cluster does not hold as it should, for example because an override cannot be applied.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -7972,7 +7972,7 @@ func schema_manifold_apis_manifold_v1alpha1_SpreadConstraint(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SpreadConstraint spreads replicas over domains: the clusters that have the same value of a label.",
+				Description: "SpreadConstraint spreads replicas over domains. A domain is the set of clusters with one value of a label.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"topologyKey": {

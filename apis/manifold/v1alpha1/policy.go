@@ -19,23 +19,23 @@ type PlacementPolicy struct {
 	// spec is the policy.
 	// +optional
 	Spec PlacementPolicySpec `json:"spec,omitempty"`
-	// status tells what the policy does.
+	// status reports what the policy applies to.
 	// +optional
 	Status PlacementPolicyStatus `json:"status,omitempty"`
 }
 
-// PlacementPolicyStatus tells what a policy does. It is written some moments after the workloads have been decided about.
+// PlacementPolicyStatus reports what a policy applies to. It follows the decisions about the workloads with a short delay.
 type PlacementPolicyStatus struct {
-	// observedGeneration is the generation of the policy that the rest is about.
+	// observedGeneration is the generation of the policy that the rest of the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// workloads is the number of workloads, and custom resources that the policy lists, that follow the policy.
+	// workloads is how many workloads, and custom resources of kinds that the policy lists, follow the policy.
 	Workloads int32 `json:"workloads"`
-	// unplaced is the number of these of which replicas have no cluster.
+	// unplaced is how many of these have replicas that no cluster runs.
 	Unplaced int32 `json:"unplaced"`
-	// lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold
-	// what it should, such as when an override cannot be applied. What customWorkloads say of a kind that its definition does not comes
-	// before that. It is empty while there are none.
+	// lastError explains one problem, empty if there is none: an entry of customWorkloads that does not fit the definition of its kind; otherwise why
+	// the first unplaced workload, by kind and name, has no cluster; otherwise the first workload that a cluster does not hold as it should, for
+	// example because an override cannot be applied.
 	// +optional
 	LastError string `json:"lastError,omitempty"`
 }
@@ -68,7 +68,7 @@ type ClusterPlacementPolicy struct {
 	// spec is the policy.
 	// +optional
 	Spec ClusterPlacementPolicySpec `json:"spec,omitempty"`
-	// status tells what the policy does.
+	// status reports what the policy applies to.
 	// +optional
 	Status PlacementPolicyStatus `json:"status,omitempty"`
 }
@@ -91,8 +91,8 @@ type ClusterPlacementPolicySpec struct {
 	// namespaceSelector selects by the labels of the workload's namespace. Unset selects all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// customWorkloads describe kinds of custom resources whose objects lead to pods, so that they are placed as workloads are. What is
-	// described counts for the kind, whatever the policy selects.
+	// customWorkloads describe custom kinds whose objects create pods, so that they are placed like workloads. A description holds for the whole
+	// kind, whatever the policy selects.
 	// +optional
 	// +listType=map
 	// +listMapKey=kind
@@ -103,7 +103,7 @@ type ClusterPlacementPolicySpec struct {
 
 // PlacementPolicySpec says which workloads, on which clusters, and how their replicas are divided.
 type PlacementPolicySpec struct {
-	// workloads selects what the policy is about. Unset selects every workload.
+	// workloads selects what the policy applies to. Unset selects every workload.
 	// +optional
 	Workloads *WorkloadSelector `json:"workloads,omitempty"`
 	// priority decides between several policies of the same scope that select a workload: the highest wins, then the oldest,
@@ -117,10 +117,9 @@ type PlacementPolicySpec struct {
 	// with the most free capacity, the others follow. It may not be combined with division.
 	// +optional
 	KeepTogether bool `json:"keepTogether,omitempty"`
-	// preferences make some clusters come before others. The weights of all that match a cluster are summed, and a cluster with a
-	// higher sum comes first wherever there is a choice: for a workload that runs whole, for the clusters that are packed first, and
-	// for those that maxClusters leaves. Room for the whole workload counts more, and what runs does not move because of them. They do
-	// not count for pinned workloads.
+	// preferences rank clusters. The weights of all preferences that match a cluster are added up, and a cluster with a higher sum comes first
+	// wherever there is a choice: for a workload that is not divided, for which clusters are packed first, and for which ones remain under
+	// maxClusters. Room for the whole workload counts more, and nothing moves because of a preference. Pinned workloads ignore them.
 	// +optional
 	// +listType=atomic
 	Preferences []ClusterPreference `json:"preferences,omitempty"`
@@ -130,18 +129,16 @@ type PlacementPolicySpec struct {
 	// +optional
 	// +listType=atomic
 	Groups []ClusterGroup `json:"groups,omitempty"`
-	// return moves replicas back to an earlier group once there is room in it, and with keepTogether or packing back to the cluster
-	// that comes first. Unset means true with groups; otherwise what overflowed stays where it runs. Replicas with ordinals never
-	// return.
+	// return moves replicas back to an earlier group once it has room, and with keepTogether or packing back to the first cluster. Unset means true
+	// with groups, and false otherwise. Replicas with ordinals, those of StatefulSets, never return.
 	// +optional
 	Return *bool `json:"return,omitempty"`
-	// minClusters is the number of clusters that a divided or duplicated workload is put on at least, as far as there are so many that
-	// may take a part of it, and so many replicas. It does not count for pinned workloads.
+	// minClusters is the least number of clusters that a divided or duplicated workload runs on, as far as it has that many replicas and that many
+	// clusters can take a part. Pinned workloads ignore it.
 	// +optional
 	MinClusters int32 `json:"minClusters,omitempty"`
-	// maxClusters is the number of clusters that a divided or duplicated workload is put on at most: those that run most of it already,
-	// then those that are preferred and have room. Replicas beyond the room of these wait. 0 means any number. It does not count for
-	// pinned workloads.
+	// maxClusters is the greatest number of clusters that a divided or duplicated workload runs on: those that run most of it already, then those
+	// that are preferred and have room. Replicas that do not fit there wait. 0 means any number. Pinned workloads ignore it.
 	// +optional
 	MaxClusters int32 `json:"maxClusters,omitempty"`
 	// spread divides replicas evenly over the values of a label of clusters. Several constraints nest: each one spreads what the one
@@ -162,9 +159,9 @@ type PlacementPolicySpec struct {
 	// +optional
 	// +listType=atomic
 	AntiAffinity []WorkloadAffinity `json:"antiAffinity,omitempty"`
-	// tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with
-	// tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates
-	// speak of nodes, and count for nothing here. They count for pinned workloads as well.
+	// tolerations let the workloads run on clusters with matching taints. With tolerationSeconds, what runs on a cluster stays for that long after
+	// a NoExecute taint appears; without, it stays for good. Tolerations in pod templates are about nodes and do not count here. Pinned workloads
+	// need them as well.
 	// +optional
 	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
@@ -210,13 +207,13 @@ type Move struct {
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 }
 
-// Override changes what clusters hold of a workload: images first, then env, args, labels, annotations, strategicMergePatch and
-// jsonPatch.
+// Override changes what clusters hold of a workload. Its fields are applied in this order: images, env, args, labels, annotations,
+// strategicMergePatch, jsonPatch.
 type Override struct {
 	// clusters selects where the override applies. Unset selects every cluster.
 	// +optional
 	Clusters *ClusterSelector `json:"clusters,omitempty"`
-	// images changes where images of containers and init containers come from.
+	// images changes the images of containers and init containers.
 	// +optional
 	// +listType=atomic
 	Images []ImageOverride `json:"images,omitempty"`
@@ -246,12 +243,12 @@ type Override struct {
 
 // ImageOverride changes parts of images; what is not set stays.
 type ImageOverride struct {
-	// containers are the names of the containers that it is about. Empty means all.
+	// containers are the names of the containers to change. Empty means all.
 	// +optional
 	// +listType=atomic
 	Containers []string `json:"containers,omitempty"`
-	// registry replaces the host that images come from, such as registry.example.com:5000, or with a path that comes before that of the
-	// image, mirror.example.com/proxy. An image without one gets it.
+	// registry replaces the registry of the images, such as registry.example.com:5000. It may have a path, such as mirror.example.com/proxy, which
+	// comes before the image's own. An image that names no registry gets this one.
 	// +optional
 	Registry string `json:"registry,omitempty"`
 	// repository replaces the path between registry and tag, such as shop/web.
@@ -342,7 +339,7 @@ const (
 // LabelClusterName is a label that every cluster counts as having in a spread constraint, with its own name as the value.
 const LabelClusterName = "manifold.dev/cluster"
 
-// SpreadConstraint spreads replicas over domains: the clusters that have the same value of a label.
+// SpreadConstraint spreads replicas over domains. A domain is the set of clusters with one value of a label.
 type SpreadConstraint struct {
 	// topologyKey is the label that makes the domains: one of the Cluster objects, or of topology in their status, such as
 	// topology.kubernetes.io/region, or manifold.dev/cluster for each cluster by itself. Domains where no cluster may take replicas or

@@ -32,55 +32,55 @@ type ClusterSpec struct {
 	// unschedulable keeps new replicas away. What runs there already stays. "manifold cluster cordon" sets it.
 	// +optional
 	Unschedulable bool `json:"unschedulable,omitempty"`
-	// taints keep workloads away, unless spec.tolerations of their policy tolerate them; tolerations of pods speak of nodes, and do not
-	// count here. NoSchedule and NoExecute keep new replicas away, and NoExecute has those leave that run there. PreferNoSchedule has other
-	// clusters come first.
+	// taints keep workloads away unless the policy of a workload tolerates them in its spec.tolerations. Tolerations of pods are about nodes and
+	// do not count here. NoSchedule keeps new replicas away. NoExecute does too, and moves those that run there to other clusters.
+	// PreferNoSchedule makes placement try other clusters first.
 	// +optional
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
-	// limits bounds what placement may use on this cluster, by resource. A resource that is not named is bounded by the
-	// cluster's free capacity alone.
+	// limits is the most that placement may use of this cluster, by resource. A resource that is not listed is limited by the cluster's free
+	// capacity alone.
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
-	// allows is what the cluster's admin has let applications bring along that is in no namespace. "manifold cluster join" writes it, along
-	// with the rights in the cluster, which are what counts there.
+	// allows lists what the cluster's admin lets applications bring along beyond their namespaces. "manifold cluster join" writes it together with
+	// the rights in the cluster, and those rights decide what is possible there.
 	// +optional
 	Allows ClusterAllows `json:"allows,omitempty"`
-	// network names the network that the cluster is in, a DNS label. Clusters of one network reach the addresses of each other's pods, so a
-	// Service of a namespace is in each of them that runs anything of the namespace, and leads to its pods in all of them. Without a name, the
-	// cluster is on its own.
+	// network names the network that the cluster is in, as a DNS label. Clusters of one network can reach each other's pods by their addresses, so a
+	// Service exists in every one of them that runs anything of its namespace, and sends requests to its pods in all of them. A cluster without a
+	// network is on its own.
 	// +optional
 	Network string `json:"network,omitempty"`
-	// podCIDRs are the ranges of addresses that the pods of the cluster have, such as 10.1.0.0/16. If there are any, no other cluster of the
-	// network is led to an address that this one says to be a pod's and that is in none of them, nor to one in these that another cluster claims.
-	// Without, what a cluster says of the addresses of its pods is believed, as long as no two clusters say it of the same address.
+	// podCIDRs are the address ranges of the cluster's pods, such as 10.1.0.0/16. Where they are set, the other clusters of the network send
+	// requests only to those addresses of this cluster's pods that are in the ranges, and no other cluster may claim an address in them. Where they
+	// are not set, the addresses that the cluster reports are used, unless two clusters report the same one.
 	// +optional
 	// +listType=atomic
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 }
 
-// ClusterAllows is what applications may bring along to a cluster that is in no namespace, what the cluster asks the logical one about, and which pods
-// may be made there.
+// ClusterAllows lists what applications may bring along to a cluster beyond their namespaces, what the cluster asks the logical cluster about, and
+// which pods may be created there.
 type ClusterAllows struct {
-	// priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name
-	// them. Unset, none do.
+	// priorityClassesUpTo is the highest value that a PriorityClass of the logical cluster may have to be copied to this cluster with the
+	// workloads that name it. Unset means that none is copied.
 	// +optional
 	PriorityClassesUpTo *int32 `json:"priorityClassesUpTo,omitempty"`
-	// volumes tells that PersistentVolumes that are made by hand in the logical cluster go to this one along with the claims that they are
-	// for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.
+	// volumes is true if PersistentVolumes that somebody creates in the logical cluster are copied to this cluster together with the claims that they
+	// are reserved for. Otherwise such volumes stay in the logical cluster, and their claims go to other clusters.
 	// +optional
 	Volumes bool `json:"volumes,omitempty"`
-	// podWebhooks tells that the cluster asks the logical cluster about pods which controllers make there, in namespaces for whose pods a webhook
-	// is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.
+	// podWebhooks is true if the cluster asks the logical cluster about pods that its controllers create, in namespaces whose pods a webhook of the
+	// logical cluster is registered for. Otherwise such webhooks see only the pods that users create themselves.
 	// +optional
 	PodWebhooks bool `json:"podWebhooks,omitempty"`
-	// podSecurity is the level of the Pod Security Standards that pods which Manifold makes in the cluster are kept to: Baseline or Restricted, as
-	// "baseline" or "restricted". Unset, they are kept to none. "manifold cluster check" tells whether the cluster still does.
+	// podSecurity is the level of the Pod Security Standards that the cluster enforces on the pods which Manifold creates there: "baseline" or
+	// "restricted". Unset means none. "manifold cluster check" reports whether the cluster still enforces it.
 	// +optional
 	PodSecurity string `json:"podSecurity,omitempty"`
-	// pipelines tells that pipelines show what their targets run in the cluster beside what Manifold has put there, such as the HelmReleases of a Flux
-	// that runs there: what carries their label, or is their app. Whoever names the namespace as a target sees it. Unset, they show what comes from the
-	// logical cluster alone.
+	// pipelines is true if pipelines may also show what their targets run in the cluster that Manifold has not put there, such as the HelmReleases of
+	// a Flux in the cluster: objects that carry the pipeline's label, or are its app. Everybody who may name the namespace as a target sees them.
+	// Otherwise pipelines show only what comes from the logical cluster.
 	// +optional
 	Pipelines bool `json:"pipelines,omitempty"`
 }
@@ -162,11 +162,11 @@ type ClusterStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
-	// uid is the UID of the cluster's kube-system namespace. It tells whether the same cluster still answers at the address.
+	// uid is the UID of the cluster's kube-system namespace. A different one means that another cluster answers at the address.
 	// +optional
 	UID string `json:"uid,omitempty"`
-	// tokenSecret names a Secret in the cluster, as NAMESPACE/NAME: the token with which the cluster is reached is valid as long as that exists. It is
-	// empty for a credential that does not end with a Secret.
+	// tokenSecret is the Secret in the cluster, as NAMESPACE/NAME, that the token by which the cluster is reached belongs to: deleting it revokes the
+	// token. It is empty for other credentials.
 	// +optional
 	TokenSecret string `json:"tokenSecret,omitempty"`
 	// kubernetesVersion is the version that the cluster's API server reports, such as v1.37.1.
@@ -176,36 +176,36 @@ type ClusterStatus struct {
 	// +optional
 	// +listType=atomic
 	Kinds []string `json:"kinds,omitempty"`
-	// nodes counts the cluster's nodes, and of these the ready ones. Without a ready node nothing is allocatable.
+	// nodes counts the cluster's nodes and the ready ones among them. Without a ready node, nothing is allocatable.
 	// +optional
 	Nodes NodeCount `json:"nodes,omitempty"`
 	// capacity is the sum over all of the cluster's nodes. It is for people to read; placement reads allocatable.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
-	// allocatable is the sum over the cluster's ready and schedulable nodes, as far as it counts. Less requested, it is the free capacity.
+	// allocatable is the sum over the cluster's ready and schedulable nodes, limited as grownFrom says. The free capacity is allocatable less requested.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
-	// grownFrom is what was allocatable at grownAt. From then on at most twice as much counts, or an amount that does not matter, unless
-	// spec.limits names the resource.
+	// grownFrom is what was allocatable at grownAt. Since then at most twice as much counts as allocatable, so that a cluster cannot draw all work by
+	// a false report. Small amounts, and resources in spec.limits, are not limited in this way.
 	// +optional
 	GrownFrom corev1.ResourceList `json:"grownFrom,omitempty"`
-	// grownAt is when grownFrom was last taken down. Ten minutes later it is again, if the cluster has more.
+	// grownAt is when grownFrom was last recorded. It is recorded again ten minutes later if the cluster reports more.
 	// +optional
 	GrownAt *metav1.Time `json:"grownAt,omitempty"`
-	// requested is what the cluster's running and pending pods request, of all owners, in the resources of allocatable.
+	// requested is the sum of what all running and pending pods of the cluster request, whoever created them, in the resources of allocatable.
 	// +optional
 	Requested corev1.ResourceList `json:"requested,omitempty"`
-	// topology holds the region and zone labels that all of the cluster's nodes have with the same value.
+	// topology holds those region and zone labels that have the same value on all of the cluster's nodes.
 	// +optional
 	Topology map[string]string `json:"topology,omitempty"`
-	// classes are those that the cluster has. Unset while they are not known.
+	// classes are the PriorityClasses, RuntimeClasses and StorageClasses of the cluster. Unset while they are not known.
 	// +optional
 	Classes *ClusterClasses `json:"classes,omitempty"`
 }
 
 // ClusterClasses are the classes of a cluster that workloads and volume claims name.
 type ClusterClasses struct {
-	// priorityClasses are the names of its PriorityClasses, sorted. Those that it has from the logical cluster are not among them.
+	// priorityClasses are the names of its PriorityClasses, sorted, without those copied from the logical cluster.
 	// +optional
 	// +listType=atomic
 	PriorityClasses []string `json:"priorityClasses,omitempty"`
@@ -224,13 +224,13 @@ type ClusterClasses struct {
 type ClusterStorageClass struct {
 	// name is that of the StorageClass.
 	Name string `json:"name"`
-	// default tells that claims which name no class get this one.
+	// default is true if claims that name no class get this one.
 	// +optional
 	Default bool `json:"default,omitempty"`
-	// waitForFirstConsumer tells that a claim gets its volume once a pod that uses it is scheduled.
+	// waitForFirstConsumer is true if a claim gets its volume only once a pod that uses it is scheduled.
 	// +optional
 	WaitForFirstConsumer bool `json:"waitForFirstConsumer,omitempty"`
-	// byHand tells that nothing makes volumes of the class: claims that name it wait for those that somebody makes by hand.
+	// byHand is true if nothing provisions volumes of the class: claims that name it wait for a volume that somebody creates.
 	// +optional
 	ByHand bool `json:"byHand,omitempty"`
 }

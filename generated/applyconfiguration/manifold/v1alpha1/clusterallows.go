@@ -5,24 +5,24 @@ package v1alpha1
 // ClusterAllowsApplyConfiguration represents a declarative configuration of the ClusterAllows type for use
 // with apply.
 //
-// ClusterAllows is what applications may bring along to a cluster that is in no namespace, what the cluster asks the logical one about, and which pods
-// may be made there.
+// ClusterAllows lists what applications may bring along to a cluster beyond their namespaces, what the cluster asks the logical cluster about, and
+// which pods may be created there.
 type ClusterAllowsApplyConfiguration struct {
-	// priorityClassesUpTo is the highest value of PriorityClasses of the logical cluster that go to this one with the workloads that name
-	// them. Unset, none do.
+	// priorityClassesUpTo is the highest value that a PriorityClass of the logical cluster may have to be copied to this cluster with the
+	// workloads that name it. Unset means that none is copied.
 	PriorityClassesUpTo *int32 `json:"priorityClassesUpTo,omitempty"`
-	// volumes tells that PersistentVolumes that are made by hand in the logical cluster go to this one along with the claims that they are
-	// for. Unset, they stay in the logical cluster, and claims that are for them go to other clusters.
+	// volumes is true if PersistentVolumes that somebody creates in the logical cluster are copied to this cluster together with the claims that they
+	// are reserved for. Otherwise such volumes stay in the logical cluster, and their claims go to other clusters.
 	Volumes *bool `json:"volumes,omitempty"`
-	// podWebhooks tells that the cluster asks the logical cluster about pods which controllers make there, in namespaces for whose pods a webhook
-	// is registered in the logical cluster. Unset, such webhooks see the pods alone that users make themselves.
+	// podWebhooks is true if the cluster asks the logical cluster about pods that its controllers create, in namespaces whose pods a webhook of the
+	// logical cluster is registered for. Otherwise such webhooks see only the pods that users create themselves.
 	PodWebhooks *bool `json:"podWebhooks,omitempty"`
-	// podSecurity is the level of the Pod Security Standards that pods which Manifold makes in the cluster are kept to: Baseline or Restricted, as
-	// "baseline" or "restricted". Unset, they are kept to none. "manifold cluster check" tells whether the cluster still does.
+	// podSecurity is the level of the Pod Security Standards that the cluster enforces on the pods which Manifold creates there: "baseline" or
+	// "restricted". Unset means none. "manifold cluster check" reports whether the cluster still enforces it.
 	PodSecurity *string `json:"podSecurity,omitempty"`
-	// pipelines tells that pipelines show what their targets run in the cluster beside what Manifold has put there, such as the HelmReleases of a Flux
-	// that runs there: what carries their label, or is their app. Whoever names the namespace as a target sees it. Unset, they show what comes from the
-	// logical cluster alone.
+	// pipelines is true if pipelines may also show what their targets run in the cluster that Manifold has not put there, such as the HelmReleases of
+	// a Flux in the cluster: objects that carry the pipeline's label, or are its app. Everybody who may name the namespace as a target sees them.
+	// Otherwise pipelines show only what comes from the logical cluster.
 	Pipelines *bool `json:"pipelines,omitempty"`
 }
 

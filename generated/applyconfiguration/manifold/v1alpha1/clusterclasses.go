@@ -7,7 +7,7 @@ package v1alpha1
 //
 // ClusterClasses are the classes of a cluster that workloads and volume claims name.
 type ClusterClassesApplyConfiguration struct {
-	// priorityClasses are the names of its PriorityClasses, sorted. Those that it has from the logical cluster are not among them.
+	// priorityClasses are the names of its PriorityClasses, sorted, without those copied from the logical cluster.
 	PriorityClasses []string `json:"priorityClasses,omitempty"`
 	// runtimeClasses are the names of its RuntimeClasses, sorted.
 	RuntimeClasses []string `json:"runtimeClasses,omitempty"`

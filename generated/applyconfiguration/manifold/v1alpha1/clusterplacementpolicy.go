@@ -22,7 +22,7 @@ type ClusterPlacementPolicyApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the policy.
 	Spec *ClusterPlacementPolicySpecApplyConfiguration `json:"spec,omitempty"`
-	// status tells what the policy does.
+	// status reports what the policy applies to.
 	Status *PlacementPolicyStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -15,8 +15,8 @@ import (
 type ClusterPlacementPolicySpecApplyConfiguration struct {
 	// namespaceSelector selects by the labels of the workload's namespace. Unset selects all namespaces.
 	NamespaceSelector *v1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
-	// customWorkloads describe kinds of custom resources whose objects lead to pods, so that they are placed as workloads are. What is
-	// described counts for the kind, whatever the policy selects.
+	// customWorkloads describe custom kinds whose objects create pods, so that they are placed like workloads. A description holds for the whole
+	// kind, whatever the policy selects.
 	CustomWorkloads                       []CustomWorkloadApplyConfiguration `json:"customWorkloads,omitempty"`
 	PlacementPolicySpecApplyConfiguration `json:""`
 }

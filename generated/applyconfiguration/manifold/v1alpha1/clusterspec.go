@@ -17,23 +17,23 @@ type ClusterSpecApplyConfiguration struct {
 	Connection *ClusterConnectionApplyConfiguration `json:"connection,omitempty"`
 	// unschedulable keeps new replicas away. What runs there already stays. "manifold cluster cordon" sets it.
 	Unschedulable *bool `json:"unschedulable,omitempty"`
-	// taints keep workloads away, unless spec.tolerations of their policy tolerate them; tolerations of pods speak of nodes, and do not
-	// count here. NoSchedule and NoExecute keep new replicas away, and NoExecute has those leave that run there. PreferNoSchedule has other
-	// clusters come first.
+	// taints keep workloads away unless the policy of a workload tolerates them in its spec.tolerations. Tolerations of pods are about nodes and
+	// do not count here. NoSchedule keeps new replicas away. NoExecute does too, and moves those that run there to other clusters.
+	// PreferNoSchedule makes placement try other clusters first.
 	Taints []v1.TaintApplyConfiguration `json:"taints,omitempty"`
-	// limits bounds what placement may use on this cluster, by resource. A resource that is not named is bounded by the
-	// cluster's free capacity alone.
+	// limits is the most that placement may use of this cluster, by resource. A resource that is not listed is limited by the cluster's free
+	// capacity alone.
 	Limits *corev1.ResourceList `json:"limits,omitempty"`
-	// allows is what the cluster's admin has let applications bring along that is in no namespace. "manifold cluster join" writes it, along
-	// with the rights in the cluster, which are what counts there.
+	// allows lists what the cluster's admin lets applications bring along beyond their namespaces. "manifold cluster join" writes it together with
+	// the rights in the cluster, and those rights decide what is possible there.
 	Allows *ClusterAllowsApplyConfiguration `json:"allows,omitempty"`
-	// network names the network that the cluster is in, a DNS label. Clusters of one network reach the addresses of each other's pods, so a
-	// Service of a namespace is in each of them that runs anything of the namespace, and leads to its pods in all of them. Without a name, the
-	// cluster is on its own.
+	// network names the network that the cluster is in, as a DNS label. Clusters of one network can reach each other's pods by their addresses, so a
+	// Service exists in every one of them that runs anything of its namespace, and sends requests to its pods in all of them. A cluster without a
+	// network is on its own.
 	Network *string `json:"network,omitempty"`
-	// podCIDRs are the ranges of addresses that the pods of the cluster have, such as 10.1.0.0/16. If there are any, no other cluster of the
-	// network is led to an address that this one says to be a pod's and that is in none of them, nor to one in these that another cluster claims.
-	// Without, what a cluster says of the addresses of its pods is believed, as long as no two clusters say it of the same address.
+	// podCIDRs are the address ranges of the cluster's pods, such as 10.1.0.0/16. Where they are set, the other clusters of the network send
+	// requests only to those addresses of this cluster's pods that are in the ranges, and no other cluster may claim an address in them. Where they
+	// are not set, the addresses that the cluster reports are used, unless two clusters report the same one.
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 }
 

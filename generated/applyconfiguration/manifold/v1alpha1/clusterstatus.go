@@ -15,31 +15,31 @@ import (
 type ClusterStatusApplyConfiguration struct {
 	// conditions tell how the cluster is. Ready is the one that placement reads: a cluster where it is not True gets nothing new.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// uid is the UID of the cluster's kube-system namespace. It tells whether the same cluster still answers at the address.
+	// uid is the UID of the cluster's kube-system namespace. A different one means that another cluster answers at the address.
 	UID *string `json:"uid,omitempty"`
-	// tokenSecret names a Secret in the cluster, as NAMESPACE/NAME: the token with which the cluster is reached is valid as long as that exists. It is
-	// empty for a credential that does not end with a Secret.
+	// tokenSecret is the Secret in the cluster, as NAMESPACE/NAME, that the token by which the cluster is reached belongs to: deleting it revokes the
+	// token. It is empty for other credentials.
 	TokenSecret *string `json:"tokenSecret,omitempty"`
 	// kubernetesVersion is the version that the cluster's API server reports, such as v1.37.1.
 	KubernetesVersion *string `json:"kubernetesVersion,omitempty"`
 	// kinds are the kinds that the cluster serves, written Kind.version.group, sorted.
 	Kinds []string `json:"kinds,omitempty"`
-	// nodes counts the cluster's nodes, and of these the ready ones. Without a ready node nothing is allocatable.
+	// nodes counts the cluster's nodes and the ready ones among them. Without a ready node, nothing is allocatable.
 	Nodes *NodeCountApplyConfiguration `json:"nodes,omitempty"`
 	// capacity is the sum over all of the cluster's nodes. It is for people to read; placement reads allocatable.
 	Capacity *corev1.ResourceList `json:"capacity,omitempty"`
-	// allocatable is the sum over the cluster's ready and schedulable nodes, as far as it counts. Less requested, it is the free capacity.
+	// allocatable is the sum over the cluster's ready and schedulable nodes, limited as grownFrom says. The free capacity is allocatable less requested.
 	Allocatable *corev1.ResourceList `json:"allocatable,omitempty"`
-	// grownFrom is what was allocatable at grownAt. From then on at most twice as much counts, or an amount that does not matter, unless
-	// spec.limits names the resource.
+	// grownFrom is what was allocatable at grownAt. Since then at most twice as much counts as allocatable, so that a cluster cannot draw all work by
+	// a false report. Small amounts, and resources in spec.limits, are not limited in this way.
 	GrownFrom *corev1.ResourceList `json:"grownFrom,omitempty"`
-	// grownAt is when grownFrom was last taken down. Ten minutes later it is again, if the cluster has more.
+	// grownAt is when grownFrom was last recorded. It is recorded again ten minutes later if the cluster reports more.
 	GrownAt *metav1.Time `json:"grownAt,omitempty"`
-	// requested is what the cluster's running and pending pods request, of all owners, in the resources of allocatable.
+	// requested is the sum of what all running and pending pods of the cluster request, whoever created them, in the resources of allocatable.
 	Requested *corev1.ResourceList `json:"requested,omitempty"`
-	// topology holds the region and zone labels that all of the cluster's nodes have with the same value.
+	// topology holds those region and zone labels that have the same value on all of the cluster's nodes.
 	Topology map[string]string `json:"topology,omitempty"`
-	// classes are those that the cluster has. Unset while they are not known.
+	// classes are the PriorityClasses, RuntimeClasses and StorageClasses of the cluster. Unset while they are not known.
 	Classes *ClusterClassesApplyConfiguration `json:"classes,omitempty"`
 }
 

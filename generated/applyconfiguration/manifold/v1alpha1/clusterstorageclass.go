@@ -9,11 +9,11 @@ package v1alpha1
 type ClusterStorageClassApplyConfiguration struct {
 	// name is that of the StorageClass.
 	Name *string `json:"name,omitempty"`
-	// default tells that claims which name no class get this one.
+	// default is true if claims that name no class get this one.
 	Default *bool `json:"default,omitempty"`
-	// waitForFirstConsumer tells that a claim gets its volume once a pod that uses it is scheduled.
+	// waitForFirstConsumer is true if a claim gets its volume only once a pod that uses it is scheduled.
 	WaitForFirstConsumer *bool `json:"waitForFirstConsumer,omitempty"`
-	// byHand tells that nothing makes volumes of the class: claims that name it wait for those that somebody makes by hand.
+	// byHand is true if nothing provisions volumes of the class: claims that name it wait for a volume that somebody creates.
 	ByHand *bool `json:"byHand,omitempty"`
 }
 

@@ -7,10 +7,10 @@ package v1alpha1
 //
 // ImageOverride changes parts of images; what is not set stays.
 type ImageOverrideApplyConfiguration struct {
-	// containers are the names of the containers that it is about. Empty means all.
+	// containers are the names of the containers to change. Empty means all.
 	Containers []string `json:"containers,omitempty"`
-	// registry replaces the host that images come from, such as registry.example.com:5000, or with a path that comes before that of the
-	// image, mirror.example.com/proxy. An image without one gets it.
+	// registry replaces the registry of the images, such as registry.example.com:5000. It may have a path, such as mirror.example.com/proxy, which
+	// comes before the image's own. An image that names no registry gets this one.
 	Registry *string `json:"registry,omitempty"`
 	// repository replaces the path between registry and tag, such as shop/web.
 	Repository *string `json:"repository,omitempty"`

@@ -5,12 +5,12 @@ package v1alpha1
 // OverrideApplyConfiguration represents a declarative configuration of the Override type for use
 // with apply.
 //
-// Override changes what clusters hold of a workload: images first, then env, args, labels, annotations, strategicMergePatch and
-// jsonPatch.
+// Override changes what clusters hold of a workload. Its fields are applied in this order: images, env, args, labels, annotations,
+// strategicMergePatch, jsonPatch.
 type OverrideApplyConfiguration struct {
 	// clusters selects where the override applies. Unset selects every cluster.
 	Clusters *ClusterSelectorApplyConfiguration `json:"clusters,omitempty"`
-	// images changes where images of containers and init containers come from.
+	// images changes the images of containers and init containers.
 	Images []ImageOverrideApplyConfiguration `json:"images,omitempty"`
 	// env sets environment variables of containers and init containers.
 	Env []EnvOverrideApplyConfiguration `json:"env,omitempty"`

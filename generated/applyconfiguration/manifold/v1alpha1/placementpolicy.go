@@ -21,7 +21,7 @@ type PlacementPolicyApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is the policy.
 	Spec *PlacementPolicySpecApplyConfiguration `json:"spec,omitempty"`
-	// status tells what the policy does.
+	// status reports what the policy applies to.
 	Status *PlacementPolicyStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 //
 // PlacementPolicySpec says which workloads, on which clusters, and how their replicas are divided.
 type PlacementPolicySpecApplyConfiguration struct {
-	// workloads selects what the policy is about. Unset selects every workload.
+	// workloads selects what the policy applies to. Unset selects every workload.
 	Workloads *WorkloadSelectorApplyConfiguration `json:"workloads,omitempty"`
 	// priority decides between several policies of the same scope that select a workload: the highest wins, then the oldest,
 	// then the first by name. Defaults to 0. The ClusterPlacementPolicy default is made with -1000, so that any other one wins over it.
@@ -22,25 +22,22 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// keepTogether puts the workloads of a namespace on the same cluster as long as they fit there: the first picks the cluster
 	// with the most free capacity, the others follow. It may not be combined with division.
 	KeepTogether *bool `json:"keepTogether,omitempty"`
-	// preferences make some clusters come before others. The weights of all that match a cluster are summed, and a cluster with a
-	// higher sum comes first wherever there is a choice: for a workload that runs whole, for the clusters that are packed first, and
-	// for those that maxClusters leaves. Room for the whole workload counts more, and what runs does not move because of them. They do
-	// not count for pinned workloads.
+	// preferences rank clusters. The weights of all preferences that match a cluster are added up, and a cluster with a higher sum comes first
+	// wherever there is a choice: for a workload that is not divided, for which clusters are packed first, and for which ones remain under
+	// maxClusters. Room for the whole workload counts more, and nothing moves because of a preference. Pinned workloads ignore them.
 	Preferences []ClusterPreferenceApplyConfiguration `json:"preferences,omitempty"`
 	// groups are used in their order: the first is filled up to its limit and its room, what is left goes to the next. A cluster
 	// belongs to the first group that selects it; one that no group selects is not used. They may not be combined with a division of
 	// type Duplicate, and do not count for pinned workloads.
 	Groups []ClusterGroupApplyConfiguration `json:"groups,omitempty"`
-	// return moves replicas back to an earlier group once there is room in it, and with keepTogether or packing back to the cluster
-	// that comes first. Unset means true with groups; otherwise what overflowed stays where it runs. Replicas with ordinals never
-	// return.
+	// return moves replicas back to an earlier group once it has room, and with keepTogether or packing back to the first cluster. Unset means true
+	// with groups, and false otherwise. Replicas with ordinals, those of StatefulSets, never return.
 	Return *bool `json:"return,omitempty"`
-	// minClusters is the number of clusters that a divided or duplicated workload is put on at least, as far as there are so many that
-	// may take a part of it, and so many replicas. It does not count for pinned workloads.
+	// minClusters is the least number of clusters that a divided or duplicated workload runs on, as far as it has that many replicas and that many
+	// clusters can take a part. Pinned workloads ignore it.
 	MinClusters *int32 `json:"minClusters,omitempty"`
-	// maxClusters is the number of clusters that a divided or duplicated workload is put on at most: those that run most of it already,
-	// then those that are preferred and have room. Replicas beyond the room of these wait. 0 means any number. It does not count for
-	// pinned workloads.
+	// maxClusters is the greatest number of clusters that a divided or duplicated workload runs on: those that run most of it already, then those
+	// that are preferred and have room. Replicas that do not fit there wait. 0 means any number. Pinned workloads ignore it.
 	MaxClusters *int32 `json:"maxClusters,omitempty"`
 	// spread divides replicas evenly over the values of a label of clusters. Several constraints nest: each one spreads what the one
 	// before it gave to a domain; with groups, what a group got. It needs a division of type Divide, and does not count for pinned
@@ -54,9 +51,9 @@ type PlacementPolicySpecApplyConfiguration struct {
 	// works both ways: neither do clusters that run one under this policy take replicas of the selected workloads, whatever the policy of
 	// these says. What runs does not move when others do. It does not count for pinned workloads.
 	AntiAffinity []WorkloadAffinityApplyConfiguration `json:"antiAffinity,omitempty"`
-	// tolerations are the taints of clusters that do not keep the workloads away. A toleration of a NoExecute taint with
-	// tolerationSeconds lets what runs there stay for so long once the taint is there; without, for ever. Those of pod templates
-	// speak of nodes, and count for nothing here. They count for pinned workloads as well.
+	// tolerations let the workloads run on clusters with matching taints. With tolerationSeconds, what runs on a cluster stays for that long after
+	// a NoExecute taint appears; without, it stays for good. Tolerations in pod templates are about nodes and do not count here. Pinned workloads
+	// need them as well.
 	Tolerations []v1.TolerationApplyConfiguration `json:"tolerations,omitempty"`
 	// division says how replicas are shared out over the selected clusters. Unset puts the whole workload on one of them, unless
 	// the workload is pinned to several.

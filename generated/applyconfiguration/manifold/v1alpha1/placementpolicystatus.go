@@ -5,17 +5,17 @@ package v1alpha1
 // PlacementPolicyStatusApplyConfiguration represents a declarative configuration of the PlacementPolicyStatus type for use
 // with apply.
 //
-// PlacementPolicyStatus tells what a policy does. It is written some moments after the workloads have been decided about.
+// PlacementPolicyStatus reports what a policy applies to. It follows the decisions about the workloads with a short delay.
 type PlacementPolicyStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the policy that the rest is about.
+	// observedGeneration is the generation of the policy that the rest of the status describes.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// workloads is the number of workloads, and custom resources that the policy lists, that follow the policy.
+	// workloads is how many workloads, and custom resources of kinds that the policy lists, follow the policy.
 	Workloads *int32 `json:"workloads,omitempty"`
-	// unplaced is the number of these of which replicas have no cluster.
+	// unplaced is how many of these have replicas that no cluster runs.
 	Unplaced *int32 `json:"unplaced,omitempty"`
-	// lastError says of the first of these, by kind and name, why that is so; or of the first workload of which a cluster does not hold
-	// what it should, such as when an override cannot be applied. What customWorkloads say of a kind that its definition does not comes
-	// before that. It is empty while there are none.
+	// lastError explains one problem, empty if there is none: an entry of customWorkloads that does not fit the definition of its kind; otherwise why
+	// the first unplaced workload, by kind and name, has no cluster; otherwise the first workload that a cluster does not hold as it should, for
+	// example because an override cannot be applied.
 	LastError *string `json:"lastError,omitempty"`
 }
 

@@ -9,7 +9,7 @@ import (
 // SpreadConstraintApplyConfiguration represents a declarative configuration of the SpreadConstraint type for use
 // with apply.
 //
-// SpreadConstraint spreads replicas over domains: the clusters that have the same value of a label.
+// SpreadConstraint spreads replicas over domains. A domain is the set of clusters with one value of a label.
 type SpreadConstraintApplyConfiguration struct {
 	// topologyKey is the label that makes the domains: one of the Cluster objects, or of topology in their status, such as
 	// topology.kubernetes.io/region, or manifold.dev/cluster for each cluster by itself. Domains where no cluster may take replicas or
