@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Generates everything that is derived from apis/: deep copies, defaulting, OpenAPI, apply configurations, clientset, listers and
-# informers. The generators are the tools that go.mod names, so that their version is the one of the libraries they generate for.
+# informers; and the Go of the plugins' protocol from its .proto files. The generators are the tools that go.mod names, so that their version
+# is the one of the libraries they generate for.
 # The picture of the packages in docs/internals.md is derived from their imports, and the fields in docs/delivery/reference.md from the types.
 set -o errexit -o nounset -o pipefail
 
@@ -10,6 +11,8 @@ readonly module=github.com/manifold-dev/manifold
 # The groups that are served, each as its folder in apis/.
 readonly apis=(manifold/v1alpha1 delivery/v1alpha1)
 readonly api_packages=("${apis[@]/#/${module}/apis/}")
+# The protocol of plugins.
+readonly wire=pkg/delivery/plugins/wire
 readonly header=hack/generate/boilerplate.go.txt
 
 scratch="$(mktemp -d)"
@@ -23,7 +26,10 @@ generate() {
 
 # Files of an earlier run go first: the generators read the packages that they write to, and what is no longer generated must not stay.
 rm -rf generated
-rm -f apis/*/*/zz_generated.*.go
+rm -f apis/*/*/zz_generated.*.go "${wire}"/*/zz_generated.*.go
+
+# First, since what is generated below reads packages that import these.
+go run ./hack/generate/protos "${wire}"
 
 generate deepcopy-gen --output-file zz_generated.deepcopy.go "${api_packages[@]}"
 generate defaulter-gen --output-file zz_generated.defaults.go "${api_packages[@]}"

@@ -14,7 +14,7 @@ done
 "${copy}/hack/generate.sh"
 
 stale=0
-for path in apis generated docs/internals.md docs/delivery/reference.md; do
+for path in apis generated pkg/delivery/plugins/wire docs/internals.md docs/delivery/reference.md; do
 	diff --unified --recursive --new-file "${path}" "${copy}/${path}" || stale=1
 done
 if ((stale)); then

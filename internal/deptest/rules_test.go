@@ -344,6 +344,12 @@ var rules = map[string]Rule{
 		Allow:  []string{"pkg/delivery/pulls/...", "pkg/delivery/source/git", "pkg/delivery/weave"},
 		Why:    "a repository, a version and a credential are values; which pipeline asks, and whether it may, is decided before",
 	},
+	"what is said to plugins is plain messages": {
+		From:   []string{"pkg/delivery/plugins/wire/..."},
+		Forbid: []string{"apis/...", "generated/...", "pkg/...", "k8s.io/..."},
+		Allow:  []string{"pkg/delivery/plugins/wire/..."},
+		Why:    "the protocol is PipeCD's: what of it becomes of our objects is for those who speak it to say",
+	},
 	"files of strangers are rendered in a process of their own": {
 		From:   []string{"cmd/...", "pkg/..."},
 		Except: []string{"pkg/delivery/render"},
@@ -394,7 +400,7 @@ func TestTheArrowsBetweenTheRoomsOfPlacementRunOneWay(t *testing.T) {
 
 // Whoever adds a room of delivery says here where it belongs. What reads from elsewhere, or objects of the API, is no room: it has rules of its own.
 func TestTheArrowsBetweenTheRoomsOfDeliveryRunOneWay(t *testing.T) {
-	testRooms(t, "pkg/delivery", deliveryRooms, "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pipecd/...", "pkg/delivery/pulls", "pkg/delivery/pulls/forges/...", "pkg/delivery/render/...", "pkg/delivery/scripts", "pkg/delivery/source/...")
+	testRooms(t, "pkg/delivery", deliveryRooms, "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pipecd/...", "pkg/delivery/plugins/...", "pkg/delivery/pulls", "pkg/delivery/pulls/forges/...", "pkg/delivery/render/...", "pkg/delivery/scripts", "pkg/delivery/source/...")
 }
 
 // Whoever adds a controller of delivery says here what it has to do with the others.
