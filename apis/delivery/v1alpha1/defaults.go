@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -80,4 +81,25 @@ func SetDefaults_Traffic(traffic *Traffic) {
 // SetDefaults_ReleaseTrigger takes a release that does not say why it is there for somebody's wish.
 func SetDefaults_ReleaseTrigger(trigger *ReleaseTrigger) {
 	trigger.Cause = cmp.Or(trigger.Cause, CauseCommand)
+}
+
+// SetDefaults_PluginSpec gives a process half a minute to end, which is what plugins reckon with.
+func SetDefaults_PluginSpec(spec *PluginSpec) {
+	spec.LogLevel = cmp.Or(spec.LogLevel, PluginLogInfo)
+	if spec.GracePeriodSeconds == nil {
+		spec.GracePeriodSeconds = ptr.To(int32(30))
+	}
+}
+
+// SetDefaults_PluginLimits bounds what every process may use.
+func SetDefaults_PluginLimits(limits *PluginLimits) {
+	if limits.Memory == nil {
+		limits.Memory = ptr.To(resource.MustParse("1Gi"))
+	}
+	if limits.Files == nil {
+		limits.Files = ptr.To(int64(1024))
+	}
+	if limits.Processes == nil {
+		limits.Processes = ptr.To(int64(512))
+	}
 }

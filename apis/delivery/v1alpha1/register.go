@@ -55,6 +55,7 @@ func kinds() []runtime.Object {
 		&Release{}, &ReleaseList{},
 		&ReleaseApproval{}, &ReleaseCancellation{}, &ReleaseSkip{}, &ReleaseRetry{}, &ReleaseRollback{},
 		&ReleaseLogPart{}, &ReleaseLogPartList{}, &ReleaseLogOptions{},
+		&Plugin{}, &PluginList{},
 		&PipelinePromotion{}, &PipelinePause{}, &PipelineResumption{},
 		&WorkloadVersion{}, &WorkloadVersionList{},
 	}

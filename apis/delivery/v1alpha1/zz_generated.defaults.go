@@ -17,6 +17,8 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 	scheme.AddTypeDefaultingFunc(&ApplicationList{}, func(obj interface{}) { SetObjectDefaults_ApplicationList(obj.(*ApplicationList)) })
 	scheme.AddTypeDefaultingFunc(&ApplicationRevision{}, func(obj interface{}) { SetObjectDefaults_ApplicationRevision(obj.(*ApplicationRevision)) })
 	scheme.AddTypeDefaultingFunc(&ApplicationRevisionList{}, func(obj interface{}) { SetObjectDefaults_ApplicationRevisionList(obj.(*ApplicationRevisionList)) })
+	scheme.AddTypeDefaultingFunc(&Plugin{}, func(obj interface{}) { SetObjectDefaults_Plugin(obj.(*Plugin)) })
+	scheme.AddTypeDefaultingFunc(&PluginList{}, func(obj interface{}) { SetObjectDefaults_PluginList(obj.(*PluginList)) })
 	scheme.AddTypeDefaultingFunc(&Release{}, func(obj interface{}) { SetObjectDefaults_Release(obj.(*Release)) })
 	scheme.AddTypeDefaultingFunc(&ReleaseList{}, func(obj interface{}) { SetObjectDefaults_ReleaseList(obj.(*ReleaseList)) })
 	return nil
@@ -84,6 +86,18 @@ func SetObjectDefaults_ApplicationRevisionList(in *ApplicationRevisionList) {
 	for i := range in.Items {
 		a := &in.Items[i]
 		SetObjectDefaults_ApplicationRevision(a)
+	}
+}
+
+func SetObjectDefaults_Plugin(in *Plugin) {
+	SetDefaults_PluginSpec(&in.Spec)
+	SetDefaults_PluginLimits(&in.Spec.Limits)
+}
+
+func SetObjectDefaults_PluginList(in *PluginList) {
+	for i := range in.Items {
+		a := &in.Items[i]
+		SetObjectDefaults_Plugin(a)
 	}
 }
 

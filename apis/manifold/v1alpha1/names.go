@@ -164,6 +164,8 @@ const (
 	PipelinesUser = ControllerUser + ":pipelines"
 	// PlacementUser writes decisions.
 	PlacementUser = ControllerUser + ":placement"
+	// PluginsUser runs the plugins of delivery, and shows how they are.
+	PluginsUser = ControllerUser + ":plugins"
 	// PromotionsUser promotes versions from one environment of a pipeline to the next.
 	PromotionsUser = ControllerUser + ":promotions"
 	// QuotaUser counts what runs in clusters.

@@ -1,0 +1,206 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ResourcePlugins is the resource of plugins.
+const ResourcePlugins = "plugins"
+
+// What admins ask of a plugin by annotations. Any other value than the one that the status tells of has it done once. The command writes the time.
+const (
+	// AnnotationRestartAt has the process of a plugin stopped and started again.
+	AnnotationRestartAt = "delivery.manifold.dev/restart-at"
+	// AnnotationRefetchAt has the program of a plugin fetched again, whatever the cache holds, and started.
+	AnnotationRefetchAt = "delivery.manifold.dev/refetch-at"
+	// AnnotationAskedBy is the name of the user who asked last. The server writes it.
+	AnnotationAskedBy = "delivery.manifold.dev/asked-by"
+)
+
+// +genclient
+// +genclient:nonNamespaced
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// Plugin is a program that speaks the protocol of PipeCD's plugins. It runs beside the API server, where an admin has enabled that by start
+// --plugins-dir, and offers stages, live state and previews to the applications of all namespaces.
+type Plugin struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every object. The name is how applications refer to the plugin, and a DNS label.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says which program runs, and with which configuration.
+	// +optional
+	Spec PluginSpec `json:"spec,omitempty"`
+	// status shows whether the plugin answers, and what it offers.
+	// +optional
+	Status PluginStatus `json:"status,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// PluginList is a list of plugins.
+type PluginList struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every list.
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// items are the objects of the list.
+	Items []Plugin `json:"items"`
+}
+
+// PluginSpec says which program runs, and with which configuration.
+type PluginSpec struct {
+	// url is where the program is: file:///PATH on the server's own disk, https://HOST/PATH, http://HOST/PATH, or oci://REGISTRY/REPOSITORY with a
+	// :TAG or a @DIGEST. What is there is an executable, or a tar.gz with one.
+	URL string `json:"url"`
+	// sha256 is the SHA-256 of the program, as 64 hexadecimal digits: of the executable itself, also if it comes in a tar.gz. A program whose checksum is
+	// another one is never run.
+	SHA256 string `json:"sha256"`
+	// config is the configuration of the plugin, an object that reaches it as it is. Every admin who may read the plugin can read it, and it is
+	// handed over as an argument of the process, which users of the server's host may see.
+	// +optional
+	Config *runtime.RawExtension `json:"config,omitempty"`
+	// deployTargets are the places that the plugin deploys to. A plugin reads them when it starts, so a change of them restarts it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	DeployTargets []PluginTarget `json:"deployTargets,omitempty"`
+	// port is the one on which the plugin listens on the loopback interface. If unset, a free one is chosen at each start.
+	// +optional
+	Port int32 `json:"port,omitempty"`
+	// logLevel is debug, info, warn or error. Defaults to info.
+	// +optional
+	LogLevel PluginLogLevel `json:"logLevel,omitempty"`
+	// limits bound what the process may use.
+	// +optional
+	Limits PluginLimits `json:"limits,omitempty"`
+	// gracePeriodSeconds is how many seconds the process has to end after it was asked to, before it is killed. Defaults to 30.
+	// +optional
+	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
+	// suspend stops the process, and starts it no more until this is unset. Stages of the plugin wait.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// PluginTarget is a place that a plugin deploys to.
+type PluginTarget struct {
+	// name is how applications refer to the place. It must be unique within the plugin.
+	Name string `json:"name"`
+	// labels are handed to the plugin along with the name.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// config is what the plugin needs to know of the place, an object that reaches it as it is.
+	// +optional
+	Config *runtime.RawExtension `json:"config,omitempty"`
+	// clusterSelector selects clusters by the labels of their Cluster objects. Each of them is then a place of its own, which has the name of the cluster,
+	// and the labels and the config that are said here; name is that of the group.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+}
+
+// PluginLogLevel is how much a plugin logs.
+// +enum
+type PluginLogLevel string
+
+const (
+	// PluginLogDebug is everything.
+	PluginLogDebug PluginLogLevel = "debug"
+	// PluginLogInfo is what happens.
+	PluginLogInfo PluginLogLevel = "info"
+	// PluginLogWarn is what may be wrong.
+	PluginLogWarn PluginLogLevel = "warn"
+	// PluginLogError is what is wrong.
+	PluginLogError PluginLogLevel = "error"
+)
+
+// PluginLimits bound what the process of a plugin may use.
+type PluginLimits struct {
+	// memory is how much memory the process and those that it starts may use. Defaults to 1Gi, and must be at least 32Mi.
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+	// files is how many files and connections the process may have open. Defaults to 1024, and must be at least 64.
+	// +optional
+	Files *int64 `json:"files,omitempty"`
+	// processes is how many processes and threads there may be. Defaults to 512, and must be at least 16.
+	// +optional
+	Processes *int64 `json:"processes,omitempty"`
+}
+
+// PluginReady is the condition type of a Plugin that is True while its process runs and answers. Where no plugins are run, a Plugin does not have it.
+const PluginReady = "Ready"
+
+// Reasons of the condition Ready.
+const (
+	// PluginReasonAnswering is that the process runs and answers.
+	PluginReasonAnswering = "Answering"
+	// PluginReasonSuspended is that spec.suspend is set.
+	PluginReasonSuspended = "Suspended"
+	// PluginReasonFetching is that the program is on its way.
+	PluginReasonFetching = "Fetching"
+	// PluginReasonFetchFailed is that the program could not be fetched. It is tried again.
+	PluginReasonFetchFailed = "FetchFailed"
+	// PluginReasonChecksumDiffers is that the program is not the one that the Plugin says.
+	PluginReasonChecksumDiffers = "ChecksumDiffers"
+	// PluginReasonRefused is that the Plugin asks for something that cannot be, such as a port that another one has.
+	PluginReasonRefused = "Refused"
+	// PluginReasonStarting is that the process has started and has not answered yet.
+	PluginReasonStarting = "Starting"
+	// PluginReasonNotAnswering is that the process runs and does not answer.
+	PluginReasonNotAnswering = "NotAnswering"
+	// PluginReasonExited is that the process has ended. It is started again.
+	PluginReasonExited = "Exited"
+)
+
+// PluginStatus shows whether a plugin answers, and what it offers.
+type PluginStatus struct {
+	// observedGeneration is the generation of the plugin that the rest is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// stages are the names of the stages that the plugin offers.
+	// +optional
+	// +listType=set
+	Stages []string `json:"stages,omitempty"`
+	// services are what the plugin can do: Deployment, LiveState, PlanPreview, Drift.
+	// +optional
+	// +listType=set
+	Services []string `json:"services,omitempty"`
+	// targets are the names of the deploy targets that it was started with.
+	// +optional
+	// +listType=set
+	Targets []string `json:"targets,omitempty"`
+	// sha256 is the checksum of the program that runs.
+	// +optional
+	SHA256 string `json:"sha256,omitempty"`
+	// startTime is when the process was started.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// incarnation counts the starts of the process.
+	// +optional
+	Incarnation int64 `json:"incarnation,omitempty"`
+	// restarts counts the starts after the process had ended or had been ended because it did not answer.
+	// +optional
+	Restarts int64 `json:"restarts,omitempty"`
+	// lastError says why the plugin last failed to be fetched, to start or to go on. It stays when the plugin is well again.
+	// +optional
+	LastError string `json:"lastError,omitempty"`
+	// lastErrorTime is when that was.
+	// +optional
+	LastErrorTime *metav1.Time `json:"lastErrorTime,omitempty"`
+	// restartedFor is the value of the annotation delivery.manifold.dev/restart-at that the plugin was last restarted for.
+	// +optional
+	RestartedFor string `json:"restartedFor,omitempty"`
+	// refetchedFor is the value of the annotation delivery.manifold.dev/refetch-at that the program was last fetched for.
+	// +optional
+	RefetchedFor string `json:"refetchedFor,omitempty"`
+	// conditions show the state of the plugin.
+	// +optional
+	// +patchMergeKey=type
+	// +patchStrategy=merge
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
