@@ -72,6 +72,6 @@ generate informer-gen --versioned-clientset-package "${module}/generated/clients
 	--output-dir generated/informers --output-pkg "${module}/generated/informers" "${api_packages[@]}"
 
 go run ./hack/generate/packages docs/internals.md
-go run ./hack/generate/fields apis/delivery/v1alpha1 docs/delivery/reference.md Application ApplicationRevision Release \
+go run ./hack/generate/fields apis/delivery/v1alpha1 docs/delivery/reference.md Application ApplicationRevision Release Plugin \
 	SyncOptions PrimaryRolloutOptions CanaryRolloutOptions BaselineRolloutOptions CleanOptions TrafficRoutingOptions \
 	WaitOptions WaitApprovalOptions AnalysisOptions ScriptRunOptions

@@ -66,6 +66,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.PipelineApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Planner"):
 		return &deliveryv1alpha1.PlannerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Plugin"):
+		return &deliveryv1alpha1.PluginApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginLimits"):
+		return &deliveryv1alpha1.PluginLimitsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginSpec"):
+		return &deliveryv1alpha1.PluginSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginStatus"):
+		return &deliveryv1alpha1.PluginStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginTarget"):
+		return &deliveryv1alpha1.PluginTargetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Release"):
 		return &deliveryv1alpha1.ReleaseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ReleaseLogLine"):

@@ -54,6 +54,12 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PipelineRecord{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_PipelineRecord(ref),
 		v1alpha1.PipelineResumption{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_PipelineResumption(ref),
 		v1alpha1.Planner{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Planner(ref),
+		v1alpha1.Plugin{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Plugin(ref),
+		v1alpha1.PluginLimits{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginLimits(ref),
+		v1alpha1.PluginList{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_PluginList(ref),
+		v1alpha1.PluginSpec{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_PluginSpec(ref),
+		v1alpha1.PluginStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginStatus(ref),
+		v1alpha1.PluginTarget{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginTarget(ref),
 		v1alpha1.PrimaryRolloutOptions{}.OpenAPIModelName():              schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref),
 		v1alpha1.Release{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Release(ref),
 		v1alpha1.ReleaseApproval{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ReleaseApproval(ref),
@@ -2593,6 +2599,443 @@ func schema_manifold_apis_delivery_v1alpha1_Planner(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			v1alpha1.CommitMatcher{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_Plugin(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Plugin is a program that speaks the protocol of PipeCD's plugins. It runs beside the API server, where an admin has enabled that by start --plugins-dir, and offers stages, live state and previews to the applications of all namespaces.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name is how applications refer to the plugin, and a DNS label.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says which program runs, and with which configuration.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PluginSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status shows whether the plugin answers, and what it offers.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PluginStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PluginSpec{}.OpenAPIModelName(), v1alpha1.PluginStatus{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginLimits(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginLimits bound what the process of a plugin may use.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"memory": {
+						SchemaProps: spec.SchemaProps{
+							Description: "memory is how much memory the process and those that it starts may use. Defaults to 1Gi, and must be at least 32Mi.",
+							Ref:         ref("io.k8s.apimachinery.pkg.api.resource.Quantity"),
+						},
+					},
+					"files": {
+						SchemaProps: spec.SchemaProps{
+							Description: "files is how many files and connections the process may have open. Defaults to 1024, and must be at least 64.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"processes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "processes is how many processes and threads there may be. Defaults to 512, and must be at least 16.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.api.resource.Quantity"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginList is a list of plugins.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every list.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the objects of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Plugin{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Plugin{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginSpec says which program runs, and with which configuration.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is where the program is: file:///PATH on the server's own disk, https://HOST/PATH, http://HOST/PATH, or oci://REGISTRY/REPOSITORY with a :TAG or a @DIGEST. What is there is an executable, or a tar.gz with one.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sha256": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sha256 is the SHA-256 of the program, as 64 hexadecimal digits: of the executable itself, also if it comes in a tar.gz. A program whose checksum is another one is never run.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "config is the configuration of the plugin, an object that reaches it as it is. Every admin who may read the plugin can read it, and it is handed over as an argument of the process, which users of the server's host may see.",
+							Ref:         ref("io.k8s.apimachinery.pkg.runtime.RawExtension"),
+						},
+					},
+					"deployTargets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "deployTargets are the places that the plugin deploys to. A plugin reads them when it starts, so a change of them restarts it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PluginTarget{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"port": {
+						SchemaProps: spec.SchemaProps{
+							Description: "port is the one on which the plugin listens on the loopback interface. If unset, a free one is chosen at each start.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"logLevel": {
+						SchemaProps: spec.SchemaProps{
+							Description: "logLevel is debug, info, warn or error. Defaults to info.\n\nPossible enum values:\n - `\"debug\"` is everything.\n - `\"error\"` is what is wrong.\n - `\"info\"` is what happens.\n - `\"warn\"` is what may be wrong.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"debug", "error", "info", "warn"},
+						},
+					},
+					"limits": {
+						SchemaProps: spec.SchemaProps{
+							Description: "limits bound what the process may use.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PluginLimits{}.OpenAPIModelName()),
+						},
+					},
+					"gracePeriodSeconds": {
+						SchemaProps: spec.SchemaProps{
+							Description: "gracePeriodSeconds is how many seconds the process has to end after it was asked to, before it is killed. Defaults to 30.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "suspend stops the process, and starts it no more until this is unset. Stages of the plugin wait.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"url", "sha256"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PluginLimits{}.OpenAPIModelName(), v1alpha1.PluginTarget{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.runtime.RawExtension"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginStatus shows whether a plugin answers, and what it offers.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the plugin that the rest is about.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages are the names of the stages that the plugin offers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"services": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "services are what the plugin can do: Deployment, LiveState, PlanPreview, Drift.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"targets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "targets are the names of the deploy targets that it was started with.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"sha256": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sha256 is the checksum of the program that runs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "startTime is when the process was started.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"incarnation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "incarnation counts the starts of the process.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"restarts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "restarts counts the starts after the process had ended or had been ended because it did not answer.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"lastError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastError says why the plugin last failed to be fetched, to start or to go on. It stays when the plugin is well again.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lastErrorTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastErrorTime is when that was.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+					"restartedFor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "restartedFor is the value of the annotation delivery.manifold.dev/restart-at that the plugin was last restarted for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"refetchedFor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "refetchedFor is the value of the annotation delivery.manifold.dev/refetch-at that the program was last fetched for.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type":       "map",
+								"x-kubernetes-patch-merge-key": "type",
+								"x-kubernetes-patch-strategy":  "merge",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions show the state of the plugin.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref("io.k8s.apimachinery.pkg.apis.meta.v1.Condition"),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Condition", "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginTarget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginTarget is a place that a plugin deploys to.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is how applications refer to the place. It must be unique within the plugin.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "labels are handed to the plugin along with the name.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "config is what the plugin needs to know of the place, an object that reaches it as it is.",
+							Ref:         ref("io.k8s.apimachinery.pkg.runtime.RawExtension"),
+						},
+					},
+					"clusterSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusterSelector selects clusters by the labels of their Cluster objects. Each of them is then a place of its own, which has the name of the cluster, and the labels and the config that are said here; name is that of the group.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", "io.k8s.apimachinery.pkg.runtime.RawExtension"},
 	}
 }
 

@@ -59,7 +59,7 @@ type PluginSpec struct {
 	URL string `json:"url"`
 	// sha256 is the SHA-256 of the program, as 64 hexadecimal digits: of the executable itself, also if it comes in a tar.gz. A program whose checksum is
 	// another one is never run.
-	SHA256 string `json:"sha256"`
+	Sha256 string `json:"sha256"`
 	// config is the configuration of the plugin, an object that reaches it as it is. Every admin who may read the plugin can read it, and it is
 	// handed over as an argument of the process, which users of the server's host may see.
 	// +optional
@@ -174,7 +174,7 @@ type PluginStatus struct {
 	Targets []string `json:"targets,omitempty"`
 	// sha256 is the checksum of the program that runs.
 	// +optional
-	SHA256 string `json:"sha256,omitempty"`
+	Sha256 string `json:"sha256,omitempty"`
 	// startTime is when the process was started.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`

@@ -206,6 +206,36 @@ func (in Planner) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Plugin) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Plugin"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginLimits) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginLimits"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginList) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginSpec) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginStatus) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginTarget) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginTarget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PrimaryRolloutOptions) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PrimaryRolloutOptions"
 }

@@ -562,6 +562,151 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: commitMatcher
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.CommitMatcher
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Plugin
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSpec
+      default: {}
+    - name: status
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginStatus
+      default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginLimits
+  map:
+    fields:
+    - name: files
+      type:
+        scalar: numeric
+    - name: memory
+      type:
+        namedType: io.k8s.apimachinery.pkg.api.resource.Quantity
+    - name: processes
+      type:
+        scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSpec
+  map:
+    fields:
+    - name: config
+      type:
+        namedType: __untyped_atomic_
+    - name: deployTargets
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginTarget
+          elementRelationship: associative
+          keys:
+          - name
+    - name: gracePeriodSeconds
+      type:
+        scalar: numeric
+    - name: limits
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginLimits
+      default: {}
+    - name: logLevel
+      type:
+        scalar: string
+    - name: port
+      type:
+        scalar: numeric
+    - name: sha256
+      type:
+        scalar: string
+      default: ""
+    - name: suspend
+      type:
+        scalar: boolean
+    - name: url
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginStatus
+  map:
+    fields:
+    - name: conditions
+      type:
+        list:
+          elementType:
+            namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Condition
+          elementRelationship: associative
+          keys:
+          - type
+    - name: incarnation
+      type:
+        scalar: numeric
+    - name: lastError
+      type:
+        scalar: string
+    - name: lastErrorTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: observedGeneration
+      type:
+        scalar: numeric
+    - name: refetchedFor
+      type:
+        scalar: string
+    - name: restartedFor
+      type:
+        scalar: string
+    - name: restarts
+      type:
+        scalar: numeric
+    - name: services
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: sha256
+      type:
+        scalar: string
+    - name: stages
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: startTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: targets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginTarget
+  map:
+    fields:
+    - name: clusterSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: config
+      type:
+        namedType: __untyped_atomic_
+    - name: labels
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Release
   map:
     fields:

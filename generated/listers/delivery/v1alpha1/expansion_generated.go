@@ -18,6 +18,10 @@ type ApplicationRevisionListerExpansion interface{}
 // ApplicationRevisionNamespaceLister.
 type ApplicationRevisionNamespaceListerExpansion interface{}
 
+// PluginListerExpansion allows custom methods to be added to
+// PluginLister.
+type PluginListerExpansion interface{}
+
 // ReleaseListerExpansion allows custom methods to be added to
 // ReleaseLister.
 type ReleaseListerExpansion interface{}

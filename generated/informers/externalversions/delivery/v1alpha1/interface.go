@@ -12,6 +12,8 @@ type Interface interface {
 	Applications() TypedApplicationInformer
 	// ApplicationRevisions returns a ApplicationRevisionInformer.
 	ApplicationRevisions() TypedApplicationRevisionInformer
+	// Plugins returns a PluginInformer.
+	Plugins() TypedPluginInformer
 	// Releases returns a ReleaseInformer.
 	Releases() TypedReleaseInformer
 	// ReleaseLogParts returns a ReleaseLogPartInformer.
@@ -37,6 +39,11 @@ func (v *version) Applications() TypedApplicationInformer {
 // ApplicationRevisions returns a TypedApplicationRevisionInformer.
 func (v *version) ApplicationRevisions() TypedApplicationRevisionInformer {
 	return &applicationRevisionInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
+}
+
+// Plugins returns a TypedPluginInformer.
+func (v *version) Plugins() TypedPluginInformer {
+	return &pluginInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 
 // Releases returns a TypedReleaseInformer.

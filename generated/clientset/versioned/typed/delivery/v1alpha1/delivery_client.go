@@ -14,6 +14,7 @@ type DeliveryV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	ApplicationsGetter
 	ApplicationRevisionsGetter
+	PluginsGetter
 	ReleasesGetter
 	ReleaseLogPartsGetter
 }
@@ -29,6 +30,10 @@ func (c *DeliveryV1alpha1Client) Applications(namespace string) ApplicationInter
 
 func (c *DeliveryV1alpha1Client) ApplicationRevisions(namespace string) ApplicationRevisionInterface {
 	return newApplicationRevisions(c, namespace)
+}
+
+func (c *DeliveryV1alpha1Client) Plugins() PluginInterface {
+	return newPlugins(c)
 }
 
 func (c *DeliveryV1alpha1Client) Releases(namespace string) ReleaseInterface {

@@ -6,6 +6,8 @@ type ApplicationExpansion interface{}
 
 type ApplicationRevisionExpansion interface{}
 
+type PluginExpansion interface{}
+
 type ReleaseExpansion interface{}
 
 type ReleaseLogPartExpansion interface{}

@@ -20,6 +20,10 @@ func (c *FakeDeliveryV1alpha1) ApplicationRevisions(namespace string) v1alpha1.A
 	return newFakeApplicationRevisions(c, namespace)
 }
 
+func (c *FakeDeliveryV1alpha1) Plugins() v1alpha1.PluginInterface {
+	return newFakePlugins(c)
+}
+
 func (c *FakeDeliveryV1alpha1) Releases(namespace string) v1alpha1.ReleaseInterface {
 	return newFakeReleases(c, namespace)
 }
