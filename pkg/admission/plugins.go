@@ -29,13 +29,15 @@ const (
 	ProtectedPlugin = "ManifoldProtected"
 	// PipelineStatusPlugin keeps the statuses of pipelines to Manifold.
 	PipelineStatusPlugin = "ManifoldPipelineStatus"
+	// PluginStatusPlugin keeps the statuses of plugins to the controller that runs them.
+	PluginStatusPlugin = "ManifoldPluginStatus"
 	// PodWebhooksPlugin warns of webhooks that are not called for the pods of workloads.
 	PodWebhooksPlugin = "ManifoldPodWebhooks"
 )
 
 // Names returns the names of all plugins in order.
 func Names() []string {
-	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, AccountsPlugin, PipelinesPlugin, ProtectedPlugin, PipelineStatusPlugin, PodWebhooksPlugin}
+	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, AccountsPlugin, PipelinesPlugin, ProtectedPlugin, PipelineStatusPlugin, PluginStatusPlugin, PodWebhooksPlugin}
 }
 
 // Register makes the plugins known under their names. Joined returns the clusters that have joined, in a list that may be changed.
@@ -49,6 +51,7 @@ func Register(plugins *admission.Plugins, joined func() []*v1alpha1.Cluster) {
 	register(HeldPlugin, &held{Handler: admission.NewHandler(admission.Update)})
 	register(ProtectedPlugin, &protected{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(PipelineStatusPlugin, &pipelineStatus{Handler: admission.NewHandler(admission.Create, admission.Update)})
+	register(PluginStatusPlugin, &pluginStatus{Handler: admission.NewHandler(admission.Create, admission.Update)})
 	register(PodWebhooksPlugin, &podWebhooks{Handler: admission.NewHandler(admission.Create, admission.Update), joined: joined})
 	// Each server that is made gets one of its own, with its own authorizer.
 	plugins.Register(OverridesPlugin, func(io.Reader) (admission.Interface, error) {

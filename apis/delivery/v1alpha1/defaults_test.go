@@ -22,6 +22,10 @@ func TestDefaults(t *testing.T) {
 				`"variantLabel":{"key":"delivery.manifold.dev/variant","primaryValue":"primary","canaryValue":"canary","baselineValue":"baseline"},` +
 				`"revisionHistoryLimit":10,"releaseHistoryLimit":10,"progressDeadlineSeconds":600},"status":{}}`,
 		},
+		"a plugin that says nothing": {
+			object: &Plugin{},
+			want:   `{"metadata":{},"spec":{"url":"","sha256":"","logLevel":"info","limits":{"memory":"1Gi","files":1024,"processes":512},"gracePeriodSeconds":30},"status":{}}`,
+		},
 		"fields of what it has": {
 			object: &Application{Spec: ApplicationSpec{
 				Source:        Source{Git: &GitSource{URL: "https://git.example/shop.git"}},

@@ -57,5 +57,14 @@ func Group(typer runtime.ObjectTyper) group.Group {
 				return stores
 			},
 		},
+		{
+			// In no category: who lists those of a namespace has no right to plugins.
+			Plural: v1alpha1.ResourcePlugins, Singular: "plugin", ShortName: "plug", Uncategorized: true,
+			Object:   func() runtime.Object { return &v1alpha1.Plugin{} },
+			List:     func() runtime.Object { return &v1alpha1.PluginList{} },
+			Strategy: pluginStrategy{base},
+			Status:   pluginStatusStrategy{pluginStrategy{base}},
+			Columns:  pluginColumns(),
+		},
 	}}
 }

@@ -11,5 +11,6 @@ func TestTables(t *testing.T) {
 		"testdata/applications.txt": applicationColumns(),
 		"testdata/revisions.txt":    revisionColumns(),
 		"testdata/releases.txt":     releaseColumns(),
+		"testdata/plugins.txt":      pluginColumns(),
 	})
 }

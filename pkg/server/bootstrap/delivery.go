@@ -10,7 +10,8 @@ import (
 
 // deliveryRoles let those who may edit or view a namespace do so with what is delivered to it. To approve is for admins of the namespace and for
 // who is given the role alone: who writes a version and who agrees to it may be different people. Nobody but Manifold makes revisions or writes
-// statuses.
+// statuses. Plugins run on the server's own host and are configured with credentials: no role for namespaces has a right to them, and that to see them is
+// for who is given it by name.
 func deliveryRoles() []*rbacv1.ClusterRole {
 	rule := func(verbs []string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{delivery.GroupName}, Resources: resources, Verbs: verbs}
@@ -29,6 +30,10 @@ func deliveryRoles() []*rbacv1.ClusterRole {
 			rule(look, "applications", "applicationrevisions", "releases"),
 			rule(post, "releases/approve"),
 		), "admin"),
+		role("manifold-plugins-view",
+			rule(look, delivery.ResourcePlugins),
+			rule([]string{"get"}, delivery.ResourcePlugins+"/status"),
+		),
 		role(delivery.VersionsRole, rule([]string{"list"}, delivery.ResourceVersions)),
 	}
 }

@@ -32,6 +32,10 @@ func TestRolesOfDelivery(t *testing.T) {
 			into: []string{to + "admin"}, may: []string{"create releases/approve", "get releases"},
 			mayNever: []string{"create releases", "create releases/skip", "create releases/cancel", "update releases/status", "create pipelines/promote"},
 		},
+		"manifold-plugins-view": {
+			may:      []string{"get plugins", "list plugins", "watch plugins", "get plugins/status"},
+			mayNever: []string{"create plugins", "update plugins", "patch plugins", "delete plugins", "deletecollection plugins", "update plugins/status", "patch plugins/status", "list applications"},
+		},
 		"manifold-delivery-versions": {may: []string{"list workloadversions"}, mayNever: []string{"list applications", "list releases"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,5 +63,23 @@ func TestRolesOfDelivery(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Plugins are programs that run on the server's own host.
+func TestNoRoleOfANamespaceHasARightToPlugins(t *testing.T) {
+	for _, role := range slices.Concat(policyRoles(), deliveryRoles(), pipelineRoles(), []*rbacv1.ClusterRole{metricsRole()}) {
+		for _, rule := range role.Rules {
+			ours := slices.Contains(rule.APIGroups, "delivery.manifold.dev") || slices.Contains(rule.APIGroups, "*")
+			if !ours || !slices.ContainsFunc(rule.Resources, func(of string) bool { return of == "*" || strings.HasPrefix(of, "plugins") }) {
+				continue
+			}
+			if len(role.Labels) > 0 {
+				t.Errorf("role %s, which is a part of %q, has a right to plugins: %v", role.Name, slices.Sorted(maps.Keys(role.Labels)), rule)
+			}
+			if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) }) {
+				t.Errorf("role %s lets %q of plugins", role.Name, rule.Verbs)
+			}
+		}
 	}
 }

@@ -92,7 +92,7 @@ var controllers = map[string]controller{
 	}},
 	v1alpha1.InformersUser: {anywhere: []rbacv1.PolicyRule{
 		may("list,watch", v1alpha1.GroupName, "clusters", "placementpolicies", "clusterplacementpolicies"),
-		may("list,watch", delivery.GroupName, "applications", "applicationrevisions", "releases"),
+		may("list,watch", delivery.GroupName, "applications", "applicationrevisions", "releases", delivery.ResourcePlugins),
 	}},
 	v1alpha1.MultiClusterUser: {also: exportsServices, anywhere: []rbacv1.PolicyRule{
 		may("get,patch", "multicluster.x-k8s.io", "serviceexports"), // our finalizer
@@ -111,6 +111,10 @@ var controllers = map[string]controller{
 		may("update", corev1.GroupName, "pods/status"), // that no cluster can run them
 		may("update", v1alpha1.GroupName, "placementpolicies/status", "clusterplacementpolicies/status"),
 	)},
+	v1alpha1.PluginsUser: {anywhere: []rbacv1.PolicyRule{
+		may("get", delivery.GroupName, delivery.ResourcePlugins),
+		may("update,patch", delivery.GroupName, delivery.ResourcePlugins+"/status"),
+	}},
 	v1alpha1.PromotionsUser: {also: promotes, anywhere: []rbacv1.PolicyRule{
 		may("get", weave.Group, weave.Resource),
 		may("get", weave.OlderGroup, weave.Resource),

@@ -107,6 +107,7 @@ var wantRights = map[string][]string{
 	v1alpha1.InformersUser: {
 		"list,watch clusterplacementpolicies.manifold.dev", "list,watch clusters.manifold.dev", "list,watch placementpolicies.manifold.dev",
 		"list,watch applicationrevisions.delivery.manifold.dev", "list,watch applications.delivery.manifold.dev", "list,watch releases.delivery.manifold.dev",
+		"list,watch plugins.delivery.manifold.dev",
 	},
 	v1alpha1.MultiClusterUser: {
 		"get,patch serviceexports.multicluster.x-k8s.io", "update serviceexports/status.multicluster.x-k8s.io",
@@ -124,6 +125,7 @@ var wantRights = map[string][]string{
 		"patch jobs.batch",
 		"update clusterplacementpolicies/status.manifold.dev", "update placementpolicies/status.manifold.dev",
 	},
+	v1alpha1.PluginsUser: {"get plugins.delivery.manifold.dev", "patch,update plugins/status.delivery.manifold.dev"},
 	v1alpha1.PromotionsUser: {
 		"get pipelines.pipelines.weave.works", "patch pipelines/status.pipelines.weave.works",
 		"get pipelines.pipelines.wego.weave.works", "patch pipelines/status.pipelines.wego.weave.works",
@@ -178,7 +180,7 @@ var asked = map[string][]string{
 	"coordination.k8s.io":   {"leases"},
 	"core.oam.dev":          {"appdeployments", "appdeployments/status", "applicationdeployments", "applicationdeployments/status", "applications"},
 	"delivery.manifold.dev": {
-		"applicationrevisions", "applications", "applications/status", "pipelines/pause", "pipelines/promote", "pipelines/resume",
+		"applicationrevisions", "applications", "applications/status", "pipelines/pause", "pipelines/promote", "pipelines/resume", "plugins", "plugins/status",
 		"releases", "releases/approve", "releases/cancel", "releases/status", "workloadversions",
 	},
 	"discovery.k8s.io":             {"endpointslices"},

@@ -1,0 +1,105 @@
+package delivery
+
+import (
+	"context"
+	"maps"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
+	"github.com/manifold-dev/manifold/pkg/registry/group"
+)
+
+// pluginStrategy is for everything about a plugin but its status.
+type pluginStrategy struct{ group.Strategy }
+
+func (pluginStrategy) NamespaceScoped() bool { return false }
+
+// GetResetFields names what PrepareForCreate and PrepareForUpdate reset, so that who applies it does not come to own it.
+func (pluginStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return group.ResetFields(v1alpha1.SchemeGroupVersion, "status")
+}
+
+func (pluginStrategy) PrepareForCreate(ctx context.Context, object runtime.Object) {
+	plugin := object.(*v1alpha1.Plugin)
+	plugin.Status = v1alpha1.PluginStatus{}
+	plugin.Generation = 1
+	recordAsking(ctx, plugin, &v1alpha1.Plugin{})
+}
+
+func (pluginStrategy) PrepareForUpdate(ctx context.Context, object, old runtime.Object) {
+	plugin, before := object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin)
+	plugin.Status = before.Status
+	if !apiequality.Semantic.DeepEqual(plugin.Spec, before.Spec) {
+		plugin.Generation = before.Generation + 1
+	}
+	recordAsking(ctx, plugin, before)
+}
+
+// recordAsking writes down who asks for a restart or for another fetch, whoever they say they are.
+func recordAsking(ctx context.Context, plugin, before *v1alpha1.Plugin) {
+	user, known := before.Annotations[v1alpha1.AnnotationAskedBy]
+	for _, asking := range []string{v1alpha1.AnnotationRestartAt, v1alpha1.AnnotationRefetchAt} {
+		if at := plugin.Annotations[asking]; at == "" || at == before.Annotations[asking] {
+			continue
+		}
+		user, known = "", false
+		if caller, ok := request.UserFrom(ctx); ok {
+			user, known = caller.GetName(), true
+		}
+	}
+	annotations := maps.Clone(plugin.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if annotations[v1alpha1.AnnotationAskedBy] = user; !known {
+		delete(annotations, v1alpha1.AnnotationAskedBy)
+	}
+	plugin.Annotations = annotations
+}
+
+func (pluginStrategy) Validate(_ context.Context, object runtime.Object) field.ErrorList {
+	return validation.ValidatePlugin(object.(*v1alpha1.Plugin))
+}
+
+func (pluginStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
+	return validation.ValidatePluginUpdate(object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin))
+}
+
+// WarningsOnCreate tells what is valid and not as safe as it could be.
+func (pluginStrategy) WarningsOnCreate(_ context.Context, object runtime.Object) []string {
+	return validation.PluginWarnings(object.(*v1alpha1.Plugin))
+}
+
+// WarningsOnUpdate tells it to those who change the spec.
+func (pluginStrategy) WarningsOnUpdate(_ context.Context, object, old runtime.Object) []string {
+	plugin, before := object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin)
+	if apiequality.Semantic.DeepEqual(plugin.Spec, before.Spec) {
+		return nil
+	}
+	return validation.PluginWarnings(plugin)
+}
+
+// pluginStatusStrategy is for the status of a plugin, and lets nothing else change.
+type pluginStatusStrategy struct{ pluginStrategy }
+
+// GetResetFields names what PrepareForUpdate resets, so that who applies it does not come to own it.
+func (pluginStatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return group.ResetFields(v1alpha1.SchemeGroupVersion, "spec", "metadata")
+}
+
+func (pluginStatusStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
+	plugin, before := object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin)
+	plugin.Spec = before.Spec
+	metav1.ResetObjectMetaForStatus(plugin, before)
+}
+
+func (pluginStatusStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
+	return validation.ValidatePluginStatusUpdate(object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin))
+}
