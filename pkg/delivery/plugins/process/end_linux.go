@@ -1,0 +1,123 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// sweeps is how often processes are looked for that have to end. One that forks meanwhile is stopped first, so that there is an end to it.
+	sweeps = 200
+	// betweenSweeps is how long they have to be gone.
+	betweenSweeps = 10 * time.Millisecond
+)
+
+// EndOrphans ends the programs that the records in a folder tell of, with all that they have started, and removes the records. It is for a server that starts: those
+// programs belong to one that was killed. It never ends a process that merely has the number of one.
+func EndOrphans(folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, file := range files {
+		if err := endOrphan(file); err != nil {
+			errs = append(errs, fmt.Errorf("end what is left of a server that was killed: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func endOrphan(file string) error {
+	of, err := readRecord(file)
+	if err != nil {
+		return err
+	}
+	now, err := boot()
+	if err != nil {
+		return err
+	}
+	if of != nil && of.Boot == now {
+		if err := of.endAll(); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// endAll kills what is left of a program: the process itself, and whatever has its user, its mark or its session.
+func (r record) endAll() error {
+	for range sweeps {
+		found, err := r.sweep()
+		if err != nil {
+			return err
+		}
+		if found == 0 {
+			return nil
+		}
+		time.Sleep(betweenSweeps)
+	}
+	return fmt.Errorf("processes that were started by process %d do not end", r.PID)
+}
+
+// sweep kills what is found, and reports how many that were.
+func (r record) sweep() (int, error) {
+	all, err := processes()
+	if err != nil {
+		return 0, err
+	}
+	// As long as there are processes in its session, its number is given to nobody else.
+	leader, err := look(r.PID)
+	sessionIsIts := err != nil || leader.started == r.Started
+	var held []int
+	defer func() {
+		for _, fd := range held {
+			_ = unix.Close(fd)
+		}
+	}()
+	for _, pid := range all {
+		if pid == os.Getpid() || pid == 1 {
+			continue
+		}
+		// The descriptor stands for the process that is looked at, whoever gets its number.
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue
+		}
+		of, err := look(pid)
+		if err != nil || of.dead || !r.covers(of, sessionIsIts) {
+			_ = unix.Close(fd)
+			continue
+		}
+		held = append(held, fd)
+		_ = unix.PidfdSendSignal(fd, unix.SIGSTOP, nil, 0)
+	}
+	for _, fd := range held {
+		if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return 0, fmt.Errorf("kill what process %d has started: %w", r.PID, err)
+		}
+	}
+	return len(held), nil
+}
+
+// covers reports whether a process belongs to the program.
+func (r record) covers(of seen, sessionIsIts bool) bool {
+	switch {
+	case of.pid == r.PID && of.started == r.Started:
+		return true
+	case r.User != nil && of.user == r.User.ID:
+		return true
+	case of.mark != "" && of.mark == r.Mark:
+		return true
+	}
+	return sessionIsIts && of.session == r.PID && of.started >= r.Started
+}
