@@ -130,8 +130,32 @@ type PluginLimits struct {
 	Processes *int64 `json:"processes,omitempty"`
 }
 
-// PluginReady is the condition type of a Plugin that is True while its process runs and answers. Where no plugins are run, a Plugin does not have it.
+// PluginReady is the condition type of a Plugin that is True while its process runs and answers.
 const PluginReady = "Ready"
+
+// PluginStagesDistinct is the condition type of a Plugin that is False while another one offers a stage of the same name.
+const PluginStagesDistinct = "StagesDistinct"
+
+// Reasons of the condition StagesDistinct.
+const (
+	// PluginReasonDistinct is that no other plugin offers a stage of its names.
+	PluginReasonDistinct = "Distinct"
+	// PluginReasonAlsoBuiltIn is that stages have names of built-in ones. Applications say which of them they mean.
+	PluginReasonAlsoBuiltIn = "AlsoBuiltIn"
+	// PluginReasonOfferedTwice is that another plugin offers a stage of the same name. Pipelines that use it do not begin.
+	PluginReasonOfferedTwice = "OfferedTwice"
+)
+
+// PluginIsolated is the condition type of a Plugin that is True while its process has a user of its own.
+const PluginIsolated = "Isolated"
+
+// Reasons of the condition Isolated.
+const (
+	// PluginReasonOwnUser is that the process has a user of its own.
+	PluginReasonOwnUser = "OwnUser"
+	// PluginReasonServersUser is that the process runs as the user of the server, who is not root.
+	PluginReasonServersUser = "ServersUser"
+)
 
 // Reasons of the condition Ready.
 const (
@@ -153,6 +177,12 @@ const (
 	PluginReasonNotAnswering = "NotAnswering"
 	// PluginReasonExited is that the process has ended. It is started again.
 	PluginReasonExited = "Exited"
+	// PluginReasonCrashLoop is that the process has ended several times in a row. It is started again, ever more slowly.
+	PluginReasonCrashLoop = "CrashLoop"
+	// PluginReasonRestarting is that the process is stopped because the Plugin has changed. Calls in flight have the grace period to end.
+	PluginReasonRestarting = "Restarting"
+	// PluginReasonHostDisabled is that this server runs no plugins.
+	PluginReasonHostDisabled = "HostDisabled"
 )
 
 // PluginStatus shows whether a plugin answers, and what it offers.

@@ -1,0 +1,285 @@
+// Package host keeps the programs of plugins alive and tells others which of them answer.
+//
+// There is one supervisor for each plugin. It obtains the program, starts it, waits until it answers, asks it again and again whether it still does, and starts it anew
+// when it has ended or has stopped answering, ever more slowly as long as that does not help. Whatever a plugin says or does concerns itself alone: what it says is bounded and
+// checked, and its end ends nothing else.
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
+)
+
+// ErrChecksum says that a program is not the one that was asked for.
+var ErrChecksum = errors.New("checksum differs")
+
+// Programs obtain the programs of plugins.
+type Programs interface {
+	// Fetch returns where the program of a URL lies, from a cache unless again says otherwise. The error is an ErrChecksum if what lies there has another checksum.
+	Fetch(ctx context.Context, url, sha256 string, again bool) (file string, err error)
+}
+
+// Running is a program that runs. process.Process is one.
+type Running interface {
+	PID() int
+	Done() <-chan struct{}
+	Exit() process.Exit
+	Stop(grace time.Duration)
+}
+
+// Spec says what a plugin is to be.
+type Spec struct {
+	// Generation is that of the Plugin.
+	Generation int64
+	// URL and Sha256 say what program it is.
+	URL, Sha256 string
+	// Config is opaque, nil if there is none.
+	Config  json.RawMessage
+	Targets []plugins.Target
+	// Port is the one to listen on, 0 for any.
+	Port     int32
+	LogLevel string
+	Limits   process.Limits
+	// Grace is how long it has to end.
+	Grace   time.Duration
+	Suspend bool
+	// RestartFor and RefetchFor are what restarts and fetches were asked for by.
+	RestartFor, RefetchFor string
+}
+
+// Seen is what is known of a plugin from before.
+type Seen struct {
+	Incarnation, Restarts int64
+	Stages                []string
+	RefetchedFor          string
+}
+
+// Options say what a Host works with.
+type Options struct {
+	// Dir is the folder of the host, which is its own.
+	Dir string
+	// Service is the address at which plugins reach the host's own services.
+	Service  string
+	Programs Programs
+	// Users give each plugin a user of its own, nil for that of this process.
+	Users *process.Users
+	Clock clock.WithTicker
+
+	// Start is for tests; the zero value is process.Start.
+	Start func(process.Spec) (Running, error)
+}
+
+// Host runs plugins.
+type Host struct {
+	Options
+
+	mu sync.Mutex
+	// ctx is that of Run, nil until it runs.
+	ctx     context.Context
+	plugins map[string]*supervisor
+	changed []func(plugin string)
+	// ports are those that plugins have been given, by name.
+	ports map[string]int32
+	wait  sync.WaitGroup
+}
+
+var _ plugins.Directory = &Host{}
+
+// New returns a host that runs nothing yet.
+func New(o Options) *Host {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Start == nil {
+		o.Start = func(spec process.Spec) (Running, error) {
+			p, err := process.Start(spec)
+			if err != nil {
+				return nil, err
+			}
+			return p, nil
+		}
+	}
+	return &Host{Options: o, plugins: map[string]*supervisor{}, ports: map[string]int32{}}
+}
+
+func (h *Host) homes() string             { return filepath.Join(h.Dir, "homes") }
+func (h *Host) home(name string) string   { return filepath.Join(h.homes(), name) }
+func (h *Host) records() string           { return filepath.Join(h.Dir, "run") }
+func (h *Host) record(name string) string { return filepath.Join(h.records(), name+".json") }
+func (h *Host) log(name string) string    { return filepath.Join(h.Dir, "logs", name+".log") }
+
+// Prepare makes the folders of the host and ends what one has left that was killed.
+func (h *Host) Prepare() error {
+	// Plugins pass through these to their own folders, and see nothing of them.
+	for _, folder := range []string{h.Dir, h.homes()} {
+		if err := os.MkdirAll(folder, 0o711); err != nil {
+			return fmt.Errorf("prepare the folder for plugins: %w", err)
+		}
+		if err := os.Chmod(folder, 0o711); err != nil {
+			return fmt.Errorf("prepare the folder for plugins: %w", err)
+		}
+	}
+	return process.EndOrphans(h.records())
+}
+
+// Run keeps plugins alive until ctx ends. Then it stops them and returns when all of them are gone.
+func (h *Host) Run(ctx context.Context) error {
+	h.mu.Lock()
+	h.ctx = ctx
+	for _, s := range h.plugins {
+		h.wait.Go(func() { s.run(ctx) })
+	}
+	h.mu.Unlock()
+	<-ctx.Done()
+	h.mu.Lock()
+	h.ctx = nil
+	h.mu.Unlock()
+	h.wait.Wait()
+	return nil
+}
+
+// Set has a plugin run as a spec says. What is known of it from before counts only as long as the host does not know the plugin.
+func (h *Host) Set(name string, spec Spec, seen Seen) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.plugins[name]
+	if s == nil {
+		s = newSupervisor(h, name, seen)
+		h.plugins[name] = s
+		s.want(&spec)
+		if h.ctx != nil {
+			ctx := h.ctx
+			h.wait.Go(func() { s.run(ctx) })
+		}
+		return
+	}
+	s.want(&spec)
+}
+
+// Remove has a plugin end, and all that it has left.
+func (h *Host) Remove(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.plugins[name]; s != nil {
+		s.want(nil)
+	}
+}
+
+// Keep removes what plugins have left that are none of those. It is for a start, when some may have been deleted that nobody has told of.
+func (h *Host) Keep(names []string) error {
+	entries, err := os.ReadDir(h.homes())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, entry := range entries {
+		if !slices.Contains(names, entry.Name()) {
+			errs = append(errs, h.clear(entry.Name()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clear removes the folder of a plugin, whose user another one may get then.
+func (h *Host) clear(name string) error { return os.RemoveAll(h.home(name)) }
+
+// dismiss forgets a plugin, unless it is wanted again.
+func (h *Host) dismiss(s *supervisor) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.wanted() != nil {
+		return false
+	}
+	delete(h.plugins, s.name)
+	delete(h.ports, s.name)
+	forget(s.name)
+	return true
+}
+
+// claim gives a plugin a port that no other plugin has been given.
+func (h *Host) claim(name string, port int32) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for other, has := range h.ports {
+		if has == port && other != name {
+			return fmt.Errorf("port %d is that of plugin %q: give it another one by spec.port, or none", port, other)
+		}
+	}
+	h.ports[name] = port
+	return nil
+}
+
+// Status tells how a plugin is, false if the host has not been told of it.
+func (h *Host) Status(name string) (Status, bool) {
+	h.mu.Lock()
+	s := h.plugins[name]
+	h.mu.Unlock()
+	if s == nil {
+		return Status{}, false
+	}
+	out := s.shown()
+	for _, stage := range out.Stages {
+		if others := h.Offers(stage); len(others) > 1 {
+			out.Shared = append(out.Shared, Shared{Stage: stage, Plugins: slices.DeleteFunc(others, func(other string) bool { return other == name })})
+		}
+	}
+	return out, true
+}
+
+// Get implements plugins.Directory.
+func (h *Host) Get(name string) (plugins.Plugin, string) {
+	h.mu.Lock()
+	s := h.plugins[name]
+	h.mu.Unlock()
+	if s == nil {
+		return plugins.Plugin{}, fmt.Sprintf("there is no plugin %q", name)
+	}
+	return s.plugin()
+}
+
+// Offers implements plugins.Directory.
+func (h *Host) Offers(stage string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []string
+	for name, s := range h.plugins {
+		if slices.Contains(s.shown().Stages, stage) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Changed implements plugins.Directory. It is for the time before Run.
+func (h *Host) Changed(changed func(plugin string)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changed = append(h.changed, changed)
+}
+
+// tell tells others that something about a plugin has changed.
+func (h *Host) tell(name string) {
+	h.mu.Lock()
+	all := slices.Clone(h.changed)
+	h.mu.Unlock()
+	for _, changed := range all {
+		changed(name)
+	}
+}

@@ -1,0 +1,356 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
+)
+
+const (
+	// mostSaid bounds what is shown of what a plugin says, and mostError an error of it.
+	mostSaid  = 300
+	mostError = 1000
+	// lastWords is how many of the last lines of a process are shown when it has ended.
+	lastWords = 3
+)
+
+// supervisor keeps one plugin alive.
+type supervisor struct {
+	host *Host
+	name string
+	// changed tells that something else is wanted.
+	changed chan struct{}
+
+	mu     sync.Mutex
+	spec   *Spec
+	status Status
+	// gate is the way to the process, nil if it does not run, and targets are what it was started with.
+	gate    *gate
+	targets []plugins.Target
+}
+
+func newSupervisor(h *Host, name string, seen Seen) *supervisor {
+	return &supervisor{host: h, name: name, changed: make(chan struct{}, 1), status: Status{
+		Reason: v1alpha1.PluginReasonStarting, Message: "it has not been started yet",
+		Incarnation: seen.Incarnation, Restarts: seen.Restarts, Stages: seen.Stages, RefetchedFor: seen.RefetchedFor,
+	}}
+}
+
+// want says what is wanted from now on, nil if it is to go.
+func (s *supervisor) want(spec *Spec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.spec != nil && spec != nil && reflect.DeepEqual(*s.spec, *spec) {
+		return
+	}
+	s.spec = spec
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *supervisor) wanted() *Spec {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spec
+}
+
+// note changes the status and tells others.
+func (s *supervisor) note(change func(*Status)) {
+	s.mu.Lock()
+	before := s.status
+	change(&s.status)
+	s.status.Message = text.Line(s.status.Message, mostError)
+	s.status.LastError = text.Line(s.status.LastError, mostError)
+	if s.spec != nil {
+		s.status.Generation = s.spec.Generation
+	}
+	now := s.status
+	s.mu.Unlock()
+	ready.WithLabelValues(s.name).Set(map[bool]float64{true: 1}[now.Ready])
+	if !reflect.DeepEqual(before, now) {
+		s.host.tell(s.name)
+	}
+}
+
+func (s *supervisor) shown() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// plugin is what others may use, or why there is nothing.
+func (s *supervisor) plugin() (plugins.Plugin, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.status.Ready {
+		return plugins.Plugin{}, fmt.Sprintf("plugin %q is not ready (%s): %s", s.name, s.status.Reason, s.status.Message)
+	}
+	return plugins.Plugin{
+		Name: s.name, Stages: slices.Clone(s.status.Stages), Conn: s.gate, Targets: s.targets, Incarnation: s.status.Incarnation,
+	}, ""
+}
+
+// end is how a process has ended, or why there was none.
+type end struct {
+	// asked is that it was to end.
+	asked           bool
+	reason, message string
+	// ran is that there was a process, and well for how long it has answered.
+	ran  bool
+	well time.Duration
+}
+
+// run keeps the plugin alive until ctx ends or it is to go.
+func (s *supervisor) run(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		s.settle()
+		spec := s.wanted()
+		if spec == nil {
+			if s.leave() {
+				return
+			}
+			continue
+		}
+		if spec.Suspend {
+			s.note(func(of *Status) {
+				of.Ready, of.Reason, of.Message = false, v1alpha1.PluginReasonSuspended, "spec.suspend is set"
+			})
+			s.pause(ctx, 0)
+			continue
+		}
+		ended := s.live(ctx, *spec)
+		if ended.asked || ctx.Err() != nil {
+			failures = 0
+			continue
+		}
+		if ended.well >= wellAfter {
+			failures = 0
+		}
+		failures++
+		s.failed(ended, failures)
+		if s.pause(ctx, delay(failures)) {
+			failures = 0
+		}
+	}
+	s.note(func(of *Status) {
+		if of.Ready {
+			of.Ready, of.Reason, of.Message = false, v1alpha1.PluginReasonExited, "the server stops"
+		}
+	})
+}
+
+// settle drops what was told of the spec that is read next.
+func (s *supervisor) settle() {
+	select {
+	case <-s.changed:
+	default:
+	}
+}
+
+// leave removes what the plugin has left. It reports whether that was all.
+func (s *supervisor) leave() bool {
+	if err := s.host.clear(s.name); err != nil {
+		s.note(func(of *Status) { of.LastError, of.LastErrorAt = "remove its folder: "+err.Error(), s.host.Clock.Now() })
+	}
+	return s.host.dismiss(s)
+}
+
+// pause waits for a time, for ever if that is 0, or until something else is wanted, which it reports.
+func (s *supervisor) pause(ctx context.Context, wait time.Duration) bool {
+	var over <-chan time.Time
+	if wait > 0 {
+		timer := s.host.Clock.NewTimer(wait)
+		defer timer.Stop()
+		over = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+	case <-over:
+	case <-s.changed:
+		return true
+	}
+	return false
+}
+
+// failed shows why there is no process, and when the next one comes.
+func (s *supervisor) failed(of end, failures int) {
+	now := s.host.Clock.Now()
+	reason := of.reason
+	if failures >= looping && of.ran {
+		reason = v1alpha1.PluginReasonCrashLoop
+	}
+	s.note(func(status *Status) {
+		status.Ready, status.Reason, status.Message = false, reason, fmt.Sprintf("%s; next try in %s, after %d in a row that failed", of.message, delay(failures), failures)
+		status.LastError, status.LastErrorAt = of.message, now
+		if of.ran {
+			status.Restarts++
+		}
+	})
+	if of.ran {
+		restarts.WithLabelValues(s.name).Inc()
+	}
+}
+
+// live is one life of the plugin, from its program to the end of the process.
+func (s *supervisor) live(ctx context.Context, spec Spec) end {
+	s.note(func(of *Status) {
+		of.Ready, of.Reason, of.Message = false, v1alpha1.PluginReasonFetching, "the program is fetched from "+spec.URL
+	})
+	program, err := s.obtain(ctx, spec)
+	switch {
+	case errors.Is(err, errOther):
+		return end{asked: true}
+	case errors.Is(err, ErrChecksum):
+		return end{reason: v1alpha1.PluginReasonChecksumDiffers, message: err.Error()}
+	case err != nil:
+		return end{reason: v1alpha1.PluginReasonFetchFailed, message: err.Error()}
+	}
+	output, err := process.NewOutput(s.host.log(s.name), s.host.Clock)
+	if err != nil {
+		return end{reason: v1alpha1.PluginReasonRefused, message: "open its log: " + err.Error()}
+	}
+	defer output.Close()
+	started, err := s.start(spec, program, output)
+	if err != nil {
+		output.Note(err.Error())
+		return end{reason: v1alpha1.PluginReasonRefused, message: err.Error()}
+	}
+	out := started.watch(ctx)
+	out.ran = !out.asked
+	return out
+}
+
+// errOther says that something else is wanted by now.
+var errOther = errors.New("something else is wanted")
+
+// obtain returns a program whose checksum is the one that is wanted. It gives up when something else is wanted.
+func (s *supervisor) obtain(ctx context.Context, spec Spec) (string, error) {
+	again := spec.RefetchFor != s.shown().RefetchedFor
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type fetched struct {
+		file string
+		err  error
+	}
+	done := make(chan fetched, 1)
+	go func() {
+		file, err := s.host.Programs.Fetch(ctx, spec.URL, spec.Sha256, again)
+		if err == nil {
+			err = verify(file, spec.Sha256)
+		}
+		done <- fetched{file, err}
+	}()
+	select {
+	case of := <-done:
+		if of.err == nil {
+			s.note(func(status *Status) { status.RefetchedFor = spec.RefetchFor })
+		}
+		return of.file, of.err
+	case <-s.changed:
+		cancel()
+		<-done
+		return "", errOther
+	}
+}
+
+// verify compares the checksum of a program, before each start.
+func verify(file, want string) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("read the program: %w", err)
+	}
+	defer in.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, in); err != nil {
+		return fmt.Errorf("read the program: %w", err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(got, want) {
+		return fmt.Errorf("%w: the program has the SHA-256 %s, and spec.sha256 is %s; it is not run", ErrChecksum, got, want)
+	}
+	return nil
+}
+
+// start starts a program.
+func (s *supervisor) start(spec Spec, program string, output *process.Output) (*life, error) {
+	port, err := s.port(spec.Port)
+	if err != nil {
+		return nil, err
+	}
+	args, err := arguments(s.name, spec, program, s.host.Service, port)
+	if err != nil {
+		return nil, fmt.Errorf("write its configuration: %w", err)
+	}
+	of := process.Spec{
+		Name: s.name, Program: program, Args: args, Checksum: spec.Sha256, Home: s.host.home(s.name), Limits: spec.Limits, Output: output, Record: s.host.record(s.name),
+	}
+	if s.host.Users != nil {
+		if of.User, err = s.host.Users.Of(s.name); err != nil {
+			return nil, fmt.Errorf("give it a user of its own: %w", err)
+		}
+	}
+	conn, err := dial(port)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.host.Start(of)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	output.Note(fmt.Sprintf("started as process %d, to listen on port %d", p.PID(), port))
+	out := &life{supervisor: s, spec: spec, process: p, port: port, user: of.User, conn: conn, gate: newGate(s.name, conn), output: output, answers: make(chan answer, 1)}
+	s.mu.Lock()
+	s.targets = spec.Targets
+	s.mu.Unlock()
+	s.note(func(status *Status) {
+		status.Ready, status.Reason, status.Message = false, v1alpha1.PluginReasonStarting, "the process has started and has not answered yet"
+		status.Incarnation++
+		status.Started, status.Sha256, status.RestartedFor = s.host.Clock.Now(), spec.Sha256, spec.RestartFor
+		status.Targets = nil
+		for _, target := range spec.Targets {
+			status.Targets = append(status.Targets, target.Name)
+		}
+		if of.User != nil {
+			status.User = of.User.ID
+		}
+	})
+	return out, nil
+}
+
+// port is the one that a process is to listen on: the wanted one, or one that is free.
+func (s *supervisor) port(wanted int32) (int32, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(wanted))))
+	if err != nil {
+		return 0, fmt.Errorf("find a port for it: %w", err)
+	}
+	port := int32(listener.Addr().(*net.TCPAddr).Port)
+	if err := listener.Close(); err != nil {
+		return 0, err
+	}
+	return port, s.host.claim(s.name, cmp.Or(wanted, port))
+}
+
+// sameProcess reports whether one process will do for both.
+func sameProcess(a, b Spec) bool {
+	a.Grace, a.Generation = b.Grace, b.Generation
+	return reflect.DeepEqual(a, b)
+}
