@@ -129,6 +129,16 @@ type Stage struct {
 	Analysis *Analysis
 	// UndoesScript says that the stage has a script to run when the release is rolled back.
 	UndoesScript bool
+
+	// Plugin is the name of the plugin that runs the stage, empty if it is built in. Such a stage runs once for the whole application, whatever its name
+	// is that of, and nothing of the above but the timeout and what it is skipped on is about it.
+	Plugin string
+	// With are its options as JSON, as they were written. Without any it is empty.
+	With []byte
+	// Index is the position of the stage in the pipeline, which the plugin knows it by.
+	Index int32
+	// RollsBack says that the stage runs only when the release is rolled back.
+	RollsBack bool
 }
 
 // Variant is what the copies of a stage are like, whatever clusters have of them.

@@ -57,6 +57,16 @@ type ApplicationSpec struct {
 	// planner says which changes go through the pipeline. If unset, changes of pod templates do, and all other changes go to all targets at once.
 	// +optional
 	Planner *Planner `json:"planner,omitempty"`
+	// plugins are the programs that run stages of the application, beside those that are built in. Whoever writes the application needs the right to use
+	// each of them: the verb use on plugins in delivery.manifold.dev.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Plugins []ApplicationPlugin `json:"plugins,omitempty"`
+	// pluginsOnly says that nothing but plugins delivers the application: its folder needs no manifests of Kubernetes, all of its stages are of plugins, also
+	// those whose names are of stages that are built in, and it has no targets.
+	// +optional
+	PluginsOnly bool `json:"pluginsOnly,omitempty"`
 	// trigger says when a new revision is released.
 	// +optional
 	Trigger Trigger `json:"trigger,omitempty"`
@@ -111,6 +121,21 @@ type ApplicationSpec struct {
 	// minReadySeconds is how many seconds a revision must be ready in a cluster before the rollout there counts as done. Defaults to 0.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+}
+
+// ApplicationPlugin is a plugin that an application uses.
+type ApplicationPlugin struct {
+	// name is that of the Plugin.
+	Name string `json:"name"`
+	// deployTargets are the names of those of its deploy targets that the application goes to. If empty, they are those that spec.plugins of an
+	// app.pipecd.yaml names, or all that the Plugin has.
+	// +optional
+	// +listType=set
+	DeployTargets []string `json:"deployTargets,omitempty"`
+	// config is what the plugin reads about the application: what stands below its name in spec.plugins of an app.pipecd.yaml. It may be set only for
+	// applications without such a file, which are those whose source is not git.
+	// +optional
+	Config *runtime.RawExtension `json:"config,omitempty"`
 }
 
 // Source says where manifests come from. Exactly one field is set.

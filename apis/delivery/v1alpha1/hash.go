@@ -35,6 +35,14 @@ func HashRevision(targets []RevisionTarget) string {
 	return hashOf(parts...)
 }
 
+// HashWithContent returns the hash of a revision, by that of its targets and that of the files of its folder, if it is about these as well.
+func HashWithContent(targets, content string) string {
+	if content == "" {
+		return targets
+	}
+	return hashOf(targets, content)
+}
+
 // hashOf puts a zero behind each part, which no part contains, so that parts cannot run into each other.
 func hashOf(parts ...string) string {
 	sum := sha256.New()

@@ -48,7 +48,45 @@ type Stage struct {
 	// failure says how many clusters may fail before the stage fails. If unset, none may, and the stage waits for clusters that cannot be reached.
 	// +optional
 	Failure *FailurePolicy `json:"failure,omitempty"`
+	// plugin is the name of the plugin that runs the stage, one of spec.plugins. It may be unset where only one of these offers a stage of this name, and
+	// for stages that are built in. The plan of a release names it for each stage that a plugin runs.
+	// +optional
+	Plugin string `json:"plugin,omitempty"`
+	// planned is what the plugin that runs the stage has answered when the release was planned. Only the plan of a release has it.
+	// +optional
+	Planned *PlannedStage `json:"planned,omitempty"`
 }
+
+// PlannedStage is what a plugin says of a stage that it is to run.
+type PlannedStage struct {
+	// index is the position of the stage in the pipeline, counted from 0. A stage that takes another one back has the index of that one. In a quick sync
+	// plugins choose it.
+	Index int32 `json:"index"`
+	// rollback says that the stage runs only if the release is taken back.
+	// +optional
+	Rollback bool `json:"rollback,omitempty"`
+	// operation is what people may ask of the stage while it runs: Skip, Approve, or nothing.
+	// +optional
+	Operation PluginOperation `json:"operation,omitempty"`
+	// approvers are the users who may do that. If empty, everybody may who has the right to it.
+	// +optional
+	// +listType=atomic
+	Approvers []string `json:"approvers,omitempty"`
+	// metadata is what the plugin has noted about the stage.
+	// +optional
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// PluginOperation is what people may ask of a stage of a plugin.
+// +enum
+type PluginOperation string
+
+const (
+	// PluginSkip is a stage that may be left out.
+	PluginSkip PluginOperation = "Skip"
+	// PluginApprove is a stage that waits for somebody to agree.
+	PluginApprove PluginOperation = "Approve"
+)
 
 // Wave is a group of clusters of a stage.
 type Wave struct {

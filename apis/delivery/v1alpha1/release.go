@@ -281,6 +281,15 @@ type ReleasePlan struct {
 	// +listType=map
 	// +listMapKey=name
 	Targets []ResolvedTarget `json:"targets"`
+	// plugins are those of the application, with the deploy targets that the release goes to.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Plugins []PlannedPlugin `json:"plugins,omitempty"`
+	// versions are what plugins say that the revision consists of.
+	// +optional
+	// +listType=atomic
+	Versions []ArtifactVersion `json:"versions,omitempty"`
 	// rollback says when the release is rolled back if it fails.
 	Rollback Rollback `json:"rollback"`
 	// prune deletes objects that the revision does not have.
@@ -291,6 +300,34 @@ type ReleasePlan struct {
 	// minReadySeconds is how many seconds the revision must be ready in a cluster.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+}
+
+// PlannedPlugin is a plugin that takes part in a release.
+type PlannedPlugin struct {
+	// name is that of the Plugin.
+	Name string `json:"name"`
+	// deployTargets are the names of those of its deploy targets that the release goes to.
+	// +optional
+	// +listType=atomic
+	DeployTargets []string `json:"deployTargets,omitempty"`
+}
+
+// ArtifactVersion is what a plugin says that a revision consists of.
+type ArtifactVersion struct {
+	// plugin is the name of the plugin that says so.
+	Plugin string `json:"plugin"`
+	// kind is what it is: CONTAINER_IMAGE, S3_OBJECT, GIT_SOURCE or TERRAFORM_MODULE, or unset where the plugin does not say.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// name is its name.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// version is its version, such as the tag of an image.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// url is where it is to be found.
+	// +optional
+	URL string `json:"url,omitempty"`
 }
 
 // ResolvedTarget is a target with its clusters.

@@ -54,9 +54,12 @@ type ApplicationRevisionSpec struct {
 	// +listMapKey=hash
 	Objects []RevisionObject `json:"objects,omitempty"`
 
-	// hash is that of all targets together, see HashRevision: two revisions with the same hash are the same.
+	// hash is that of all targets together, and of content, see HashWithContent: two revisions with the same hash are the same.
 	// +optional
 	Hash string `json:"hash,omitempty"`
+	// content is the hash of the files of the folder, where plugins deliver them. It tells revisions apart that have the same manifests, or none.
+	// +optional
+	Content string `json:"content,omitempty"`
 	// targets say which objects each target has.
 	// +optional
 	// +listType=map
@@ -141,6 +144,11 @@ type RevisionDelivery struct {
 	// prune deletes what earlier revisions brought to a target and the revision that is released does not have.
 	// +optional
 	Prune bool `json:"prune,omitempty"`
+	// plugins are the plugins that the file has options for, of those that the application uses.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Plugins []ApplicationPlugin `json:"plugins,omitempty"`
 	// labels are those that queries and scripts see beside the labels of the Application.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`

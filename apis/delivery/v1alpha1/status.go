@@ -89,6 +89,12 @@ type ApplicationStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Targets []TargetStatus `json:"targets,omitempty"`
+	// plugins show what plugins say of the application in each of their deploy targets.
+	// +optional
+	// +listType=map
+	// +listMapKey=plugin
+	// +listMapKey=deployTarget
+	Plugins []PluginTargetStatus `json:"plugins,omitempty"`
 	// drift lists fields of the application's objects that are not as they were released, at most 20.
 	// +optional
 	// +listType=atomic
@@ -108,6 +114,52 @@ type ApplicationStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// PluginTargetStatus is what a plugin says of an application in one of its deploy targets.
+type PluginTargetStatus struct {
+	// plugin is the name of the plugin.
+	Plugin string `json:"plugin"`
+	// deployTarget is the name of the deploy target.
+	DeployTarget string `json:"deployTarget"`
+	// sync is Synced, OutOfSync, or Unknown where the plugin cannot tell, or cannot be asked.
+	// +optional
+	Sync SyncStatus `json:"sync,omitempty"`
+	// health is the worst health of the resources there, and Unknown if there are none.
+	// +optional
+	Health HealthStatus `json:"health,omitempty"`
+	// message explains sync and health.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// resources are what the plugin has found there, at most 20.
+	// +optional
+	// +listType=atomic
+	Resources []PluginResource `json:"resources,omitempty"`
+	// resourceCount is the number of all of them.
+	// +optional
+	ResourceCount int32 `json:"resourceCount,omitempty"`
+}
+
+// PluginResource is something of an application that a plugin has found.
+type PluginResource struct {
+	// id is how the plugin knows it.
+	ID string `json:"id"`
+	// parents are the ids of those that it belongs to.
+	// +optional
+	// +listType=atomic
+	Parents []string `json:"parents,omitempty"`
+	// type is what it is.
+	// +optional
+	Type string `json:"type,omitempty"`
+	// name is its name.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// health is Healthy, Degraded or Unknown.
+	// +optional
+	Health HealthStatus `json:"health,omitempty"`
+	// message explains it.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // FieldDrift is a field that is not as it was released, or an object that is missing.

@@ -139,7 +139,7 @@ func (r *Reader) head(namespace, revision string) (*v1alpha1.ApplicationRevision
 
 // hashesOf returns the hashes of what a revision has for a target, once they are proven by the hash of the revision.
 func hashesOf(head *v1alpha1.ApplicationRevision, target string) ([]string, error) {
-	if v1alpha1.HashRevision(head.Spec.Targets) != head.Spec.Hash {
+	if v1alpha1.HashWithContent(v1alpha1.HashRevision(head.Spec.Targets), head.Spec.Content) != head.Spec.Hash {
 		return nil, fmt.Errorf("its list of targets %w", ErrMismatch)
 	}
 	for i := range head.Spec.Targets {

@@ -71,6 +71,10 @@ func Copies(spec v1alpha1.ApplicationSpec) copies.Options {
 func Stages(stages []v1alpha1.Stage, path *field.Path) (out []delivery.Stage, undone []string, errs field.ErrorList) {
 	for i := range stages {
 		stage, with := &stages[i], path.Index(i).Child("with")
+		if stage.Plugin != "" {
+			out = append(out, ofPlugin(stage, i))
+			continue
+		}
 		options, wrong := v1alpha1.DecodeOptions(stage, with)
 		if len(wrong) > 0 {
 			errs = append(errs, wrong...)
@@ -84,9 +88,7 @@ func Stages(stages []v1alpha1.Stage, path *field.Path) (out []delivery.Stage, un
 			made.Failure = delivery.Failure{MaxFailures: stage.Failure.MaxFailures, OnUnreachable: string(stage.Failure.OnUnreachable)}
 			made.Failure.After = time.Duration(ptr.Deref(stage.Failure.UnreachableSeconds, 0)) * time.Second
 		}
-		if stage.SkipOn != nil {
-			made.SkipOn = delivery.SkipOn{Prefixes: stage.SkipOn.CommitMessagePrefixes, Paths: stage.SkipOn.Paths}
-		}
+		made.SkipOn = skipOn(stage)
 		switch {
 		case stage.Timeout != nil:
 			made.Timeout = stage.Timeout.Duration
@@ -97,6 +99,28 @@ func Stages(stages []v1alpha1.Stage, path *field.Path) (out []delivery.Stage, un
 		out = append(out, made)
 	}
 	return out, undone, errs
+}
+
+// ofPlugin is a stage that a plugin runs. Its options are the plugin's alone to read.
+func ofPlugin(stage *v1alpha1.Stage, position int) delivery.Stage {
+	out := delivery.Stage{ID: v1alpha1.StageID(stage, position), Name: stage.Name, SkipOn: skipOn(stage), Plugin: stage.Plugin, Index: int32(position)}
+	if stage.With != nil {
+		out.With = stage.With.Raw
+	}
+	if stage.Timeout != nil {
+		out.Timeout = stage.Timeout.Duration
+	}
+	if planned := stage.Planned; planned != nil {
+		out.Index, out.RollsBack = planned.Index, planned.Rollback
+	}
+	return out
+}
+
+func skipOn(stage *v1alpha1.Stage) delivery.SkipOn {
+	if stage.SkipOn == nil {
+		return delivery.SkipOn{}
+	}
+	return delivery.SkipOn{Prefixes: stage.SkipOn.CommitMessagePrefixes, Paths: stage.SkipOn.Paths}
 }
 
 // apply reads the options of a stage, and says of those that come to nothing why. What stages change of the manifests themselves is in ChangesOf.

@@ -126,7 +126,7 @@ func validateChunk(chunk *v1alpha1.ApplicationRevision, path *field.Path) field.
 		field string
 		set   bool
 	}{
-		{"hash", spec.Hash != ""}, {"targets", len(spec.Targets) > 0}, {"chunks", len(spec.Chunks) > 0}, {"origin", spec.Origin != nil},
+		{"hash", spec.Hash != ""}, {"content", spec.Content != ""}, {"targets", len(spec.Targets) > 0}, {"chunks", len(spec.Chunks) > 0}, {"origin", spec.Origin != nil},
 		{"changes", spec.Changes != nil},
 		{"images", len(spec.Images) > 0}, {"charts", len(spec.Charts) > 0}, {"warnings", len(spec.Warnings) > 0},
 	} {
@@ -145,8 +145,11 @@ func validateHead(head *v1alpha1.ApplicationRevision, path *field.Path) field.Er
 	}
 	errs = append(errs, validateChunks(spec.Chunks, head.Name, path.Child("chunks"))...)
 	errs = append(errs, validateRevisionTargets(spec, path.Child("targets"))...)
-	if want := v1alpha1.HashRevision(spec.Targets); spec.Hash != want {
-		errs = append(errs, field.Invalid(path.Child("hash"), spec.Hash, "must be that of the targets, "+want))
+	if want := v1alpha1.HashWithContent(v1alpha1.HashRevision(spec.Targets), spec.Content); spec.Hash != want {
+		errs = append(errs, field.Invalid(path.Child("hash"), spec.Hash, "must be that of the targets and the content, "+want))
+	}
+	if spec.Content != "" && !hexHash.MatchString(spec.Content) {
+		errs = append(errs, field.Invalid(path.Child("content"), spec.Content, "must be a SHA-256 in hexadecimal"))
 	}
 	if origin := spec.Origin; origin != nil {
 		errs = append(errs, validateOrigin(origin, path.Child("origin"))...)
