@@ -11,6 +11,8 @@ type Observed struct {
 	Measured map[string][]Measurement
 	// Scripts holds how far the Jobs are that run scripts of stages or measure for them, by the name of their run.
 	Scripts map[string]Outcome
+	// Calls holds how far the stages are that plugins run, by the name of their run, as scripts have one.
+	Calls map[string]Outcome
 }
 
 // Cluster is what is known of a cluster. All of it but the labels is what the cluster says itself.
@@ -56,6 +58,8 @@ type Orders struct {
 	Cancel    *Cancel
 	// Skip holds the stages that are left out, by ID, with who has said so.
 	Skip map[string]string
+	// SkipAt is when they have said so. A plugin that runs such a stage is told first.
+	SkipAt map[string]time.Time
 	// SkipTargets holds, by the stage's ID, those of its targets that are left out, with who has said so.
 	SkipTargets map[string]map[string]string
 	// Retry holds, by the stage's ID, the attempt that is to follow, counted from 1.
@@ -97,9 +101,9 @@ type Measurement struct {
 	Error string
 }
 
-// Outcome is how far the Job of a script or a measurement is.
+// Outcome is how far the Job of a script or a measurement is, or a stage that a plugin runs.
 type Outcome struct {
-	Phase   Phase // Running, Succeeded or Failed
+	Phase   Phase // Running, Succeeded or Failed; of a plugin's stage also Cancelled, Skipped or Exited
 	Message string
 	// Since is when the Job was made, as far as it is known.
 	Since time.Time

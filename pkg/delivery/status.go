@@ -18,13 +18,15 @@ const (
 	Failed      Phase = "Failed"
 	Cancelled   Phase = "Cancelled"
 	Skipped     Phase = "Skipped"
+	// Exited is a stage that is done, and has ended the pipeline with success.
+	Exited Phase = "Exited"
 )
 
 // Ended reports whether nothing follows.
-func (p Phase) Ended() bool { return p == Succeeded || p == Failed || p == Cancelled || p == Skipped }
+func (p Phase) Ended() bool { return p.Passed() || p == Failed || p == Cancelled }
 
 // Passed reports whether what comes next may begin.
-func (p Phase) Passed() bool { return p == Succeeded || p == Skipped }
+func (p Phase) Passed() bool { return p == Succeeded || p == Skipped || p == Exited }
 
 // Status is all that is known of the run of a release. It is what Next continues from, so a restart loses nothing.
 type Status struct {

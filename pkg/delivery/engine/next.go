@@ -73,9 +73,11 @@ func (n *next) begin() bool {
 		before := n.release.Stable.Clone()
 		n.status.Before = &before
 	}
-	n.status.Stages = make([]delivery.StageStatus, len(n.release.Stages))
-	for i, stage := range n.release.Stages {
-		n.status.Stages[i] = delivery.StageStatus{ID: stage.ID, Name: stage.Name, Phase: delivery.NotStarted}
+	n.status.Stages = make([]delivery.StageStatus, 0, len(n.release.Stages))
+	for _, stage := range n.release.Stages {
+		if !stage.RollsBack { // these follow if it comes to that
+			n.status.Stages = append(n.status.Stages, delivery.StageStatus{ID: stage.ID, Name: stage.Name, Phase: delivery.NotStarted})
+		}
 	}
 	if c := n.seen.Orders.Cancel; c != nil {
 		n.end(delivery.Cancelled, "cancelled before it began by "+c.By)
@@ -180,7 +182,7 @@ func (n *next) run() bool {
 	}
 	of := &n.status.Stages[i]
 	pass := n.pass(i)
-	if why := n.skipped(pass.Stage); why != "" {
+	if why := n.skipped(pass); why != "" {
 		pass.Skip(why)
 		of.End = n.now
 		return true
@@ -203,10 +205,22 @@ func (n *next) run() bool {
 		return false
 	}
 	of.End = n.now
-	if n.status.Phase == delivery.Running && !of.Phase.Passed() {
+	switch {
+	case n.status.Phase == delivery.Running && !of.Phase.Passed():
 		n.fail(*of)
+	case n.status.Phase == delivery.Running && of.Phase == delivery.Exited:
+		n.exit(of.ID)
 	}
 	return true
+}
+
+// exit leaves out all that follows a stage which has ended the pipeline.
+func (n *next) exit(by string) {
+	for i := range n.status.Stages {
+		if of := &n.status.Stages[i]; of.Phase == delivery.NotStarted {
+			of.Phase, of.Message, of.End = delivery.Skipped, fmt.Sprintf("stage %s has ended the pipeline", by), n.now
+		}
+	}
 }
 
 // pass is one pass over a stage.
@@ -225,8 +239,9 @@ func (n *next) stage(of delivery.StageStatus) delivery.Stage {
 }
 
 // skipped says why a stage is left out, "" if it is not.
-func (n *next) skipped(stage delivery.Stage) string {
-	if by, asked := n.seen.Orders.Skip[stage.ID]; asked {
+func (n *next) skipped(pass *stages.Run) string {
+	stage := pass.Stage
+	if by, asked := n.seen.Orders.Skip[stage.ID]; asked && pass.Leaves() {
 		return "skipped by " + by
 	}
 	if why := planner.Elsewhere(stage, n.release); why != "" {
@@ -256,11 +271,32 @@ func (n *next) rollBack(ending delivery.Phase, message string) {
 		if n.stage(*of).UndoesScript && of.Phase != delivery.NotStarted && of.Phase != delivery.Skipped {
 			back = append(back, delivery.StageStatus{ID: delivery.UndoPrefix + of.ID, Name: delivery.StageScriptRollback, Phase: delivery.NotStarted})
 		}
-		if of.Phase == delivery.NotStarted {
+	}
+	for _, stage := range n.release.Stages {
+		if stage.RollsBack && n.undoes(stage) {
+			back = append(back, delivery.StageStatus{ID: stage.ID, Name: stage.Name, Phase: delivery.NotStarted})
+		}
+	}
+	for i := range n.status.Stages {
+		if of := &n.status.Stages[i]; of.Phase == delivery.NotStarted {
 			of.Phase, of.Message = delivery.Cancelled, "the release is rolled back"
 		}
 	}
 	n.status.Stages = append(n.status.Stages, back...)
+}
+
+// undoes reports whether there is something to take back for a stage by which a plugin does so: the plugin has begun with the stage of the same
+// position, or with a later one.
+func (n *next) undoes(back delivery.Stage) bool {
+	return slices.ContainsFunc(n.status.Stages, func(of delivery.StageStatus) bool {
+		stage := n.stage(of)
+		return stage.Plugin == back.Plugin && !stage.RollsBack && stage.Index >= back.Index && !of.Start.IsZero()
+	})
+}
+
+// isBack reports whether a stage takes something back.
+func (n *next) isBack(of delivery.StageStatus) bool {
+	return of.Name == delivery.StageRollback || of.Name == delivery.StageScriptRollback || n.stage(of).RollsBack
 }
 
 // finish ends a release of which all stages have ended.
@@ -275,7 +311,7 @@ func (n *next) finish() bool {
 		if of.Name == delivery.StageRollback {
 			why = of.Message
 		}
-		if (of.Name == delivery.StageRollback || of.Name == delivery.StageScriptRollback) && of.Phase == delivery.Failed {
+		if n.isBack(of) && !of.Phase.Passed() {
 			n.status.RolledBack = delivery.Failed
 		}
 	}
@@ -296,7 +332,7 @@ func (n *next) cause() string {
 		out = append(out, "rolled back by "+orders.Cancel.By)
 	}
 	for _, of := range n.status.Stages {
-		if of.Phase == delivery.Failed && of.Name != delivery.StageRollback && of.Name != delivery.StageScriptRollback {
+		if of.Phase == delivery.Failed && !n.isBack(of) {
 			out = append(out, fmt.Sprintf("stage %s failed: %s", of.ID, of.Message))
 		}
 	}

@@ -30,6 +30,7 @@ type world struct {
 	orders   delivery.Orders
 	measured map[string][]delivery.Measurement
 	scripts  map[string]delivery.Outcome
+	calls    map[string]delivery.Outcome
 	clusters map[string]*actual
 	// due is when the engine wants to be asked again, and news that there is something that it has not seen.
 	due  time.Time
@@ -80,7 +81,7 @@ func (w *world) delay(most time.Duration) time.Duration {
 
 // newWorld has v1 as the primary everywhere, and a release of v2.
 func newWorld(clusters int, stages ...delivery.Stage) *world {
-	w := &world{now: t0, clusters: map[string]*actual{}, scripts: map[string]delivery.Outcome{}, measured: map[string][]delivery.Measurement{}}
+	w := &world{now: t0, clusters: map[string]*actual{}, scripts: map[string]delivery.Outcome{}, calls: map[string]delivery.Outcome{}, measured: map[string][]delivery.Measurement{}}
 	stable := delivery.Set{delivery.Primary: {Clusters: map[string]delivery.Part{}}}
 	for i := range clusters {
 		name := fmt.Sprintf("c%d", i)
@@ -131,7 +132,7 @@ func (w *world) look(name string) delivery.Cluster {
 
 // observed is what is heard of all clusters.
 func (w *world) observed() delivery.Observed {
-	out := delivery.Observed{Clusters: map[string]delivery.Cluster{}, Orders: w.orders, Measured: w.measured, Scripts: w.scripts}
+	out := delivery.Observed{Clusters: map[string]delivery.Cluster{}, Orders: w.orders, Measured: w.measured, Scripts: w.scripts, Calls: w.calls}
 	for name, c := range w.clusters {
 		out.Clusters[name] = c.heard
 	}

@@ -31,7 +31,7 @@ func Check(release delivery.Release) error {
 		switch {
 		case stage.ID == "" || ids[stage.ID]:
 			return fmt.Errorf("%s.id: %q is not one of its own", path, stage.ID)
-		case !slices.Contains(builtin, stage.Name):
+		case stage.Plugin == "" && !slices.Contains(builtin, stage.Name):
 			return fmt.Errorf("%s.name: there is no stage %q: use one of %s", path, stage.Name, strings.Join(builtin, ", "))
 		}
 		ids[stage.ID] = true

@@ -224,7 +224,7 @@ func JobTimeout(job *v1alpha1.AnalysisJob) time.Duration {
 
 // Orders are what people have asked of a release, from the first to the last. A retry that names no stage is of the one that has failed.
 func Orders(requests []v1alpha1.ReleaseRequest, status delivery.Status) delivery.Orders {
-	out := delivery.Orders{Skip: map[string]string{}, SkipTargets: map[string]map[string]string{}, Retry: map[string]int32{}, RetryTargets: map[string][]string{}}
+	out := delivery.Orders{Skip: map[string]string{}, SkipAt: map[string]time.Time{}, SkipTargets: map[string]map[string]string{}, Retry: map[string]int32{}, RetryTargets: map[string][]string{}}
 	for _, r := range requests {
 		switch r.Type {
 		case v1alpha1.RequestApprove:
@@ -245,7 +245,7 @@ func Orders(requests []v1alpha1.ReleaseRequest, status delivery.Status) delivery
 // skip notes a stage that is left out, or those of its targets that are.
 func skip(into delivery.Orders, r v1alpha1.ReleaseRequest) {
 	if len(r.Targets) == 0 {
-		into.Skip[r.Stage] = r.User
+		into.Skip[r.Stage], into.SkipAt[r.Stage] = r.User, r.Time.Time
 		return
 	}
 	if into.SkipTargets[r.Stage] == nil {

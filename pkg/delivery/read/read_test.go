@@ -107,7 +107,7 @@ func TestOrders(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	failed := delivery.Status{Stages: []delivery.StageStatus{{ID: "a", Phase: delivery.Succeeded}, {ID: "b", Phase: delivery.Failed, Attempt: 1, End: at}}}
 	none := func(change func(*delivery.Orders)) delivery.Orders {
-		out := delivery.Orders{Skip: map[string]string{}, SkipTargets: map[string]map[string]string{}, Retry: map[string]int32{}, RetryTargets: map[string][]string{}}
+		out := delivery.Orders{Skip: map[string]string{}, SkipAt: map[string]time.Time{}, SkipTargets: map[string]map[string]string{}, Retry: map[string]int32{}, RetryTargets: map[string][]string{}}
 		if change != nil {
 			change(&out)
 		}
@@ -126,7 +126,7 @@ func TestOrders(t *testing.T) {
 			}),
 		},
 		"a cancellation": {requests: []v1alpha1.ReleaseRequest{{Type: "Cancel", User: "jane", Rollback: true}}, want: none(func(o *delivery.Orders) { o.Cancel = &delivery.Cancel{By: "jane", Rollback: true} })},
-		"a skip":         {requests: []v1alpha1.ReleaseRequest{{Type: "Skip", Stage: "a", User: "jane"}}, want: none(func(o *delivery.Orders) { o.Skip["a"] = "jane" })},
+		"a skip":         {requests: []v1alpha1.ReleaseRequest{{Type: "Skip", Stage: "a", User: "jane", Time: metav1.NewTime(at)}}, want: none(func(o *delivery.Orders) { o.Skip["a"], o.SkipAt["a"] = "jane", at })},
 		"a skip of targets": {
 			requests: []v1alpha1.ReleaseRequest{{Type: "Skip", Stage: "a", User: "jane", Targets: []string{"x", "y"}}},
 			want:     none(func(o *delivery.Orders) { o.SkipTargets["a"] = map[string]string{"x": "jane", "y": "jane"} }),

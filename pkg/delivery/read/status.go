@@ -41,18 +41,25 @@ func Status(from v1alpha1.ReleaseStatus) delivery.Status {
 		out.Phase = out.Ending
 	}
 	if out.Phase.Ended() {
-		out.RolledBack = rolledBack(out.Stages)
+		out.RolledBack = rolledBack(out.Stages, from.Plan)
 	}
 	return out
 }
 
 // rolledBack is how a rollback has ended, empty if there was none.
-func rolledBack(stages []delivery.StageStatus) delivery.Phase {
+func rolledBack(stages []delivery.StageStatus, plan *v1alpha1.ReleasePlan) delivery.Phase {
+	byPlugins := map[string]bool{}
+	if plan != nil {
+		for i := range plan.Stages {
+			stage := &plan.Stages[i]
+			byPlugins[v1alpha1.StageID(stage, i)] = stage.Planned != nil && stage.Planned.Rollback
+		}
+	}
 	out := delivery.Phase("")
 	for _, of := range stages {
 		switch {
-		case of.Name != delivery.StageRollback && of.Name != delivery.StageScriptRollback:
-		case of.Phase == delivery.Failed:
+		case of.Name != delivery.StageRollback && of.Name != delivery.StageScriptRollback && !byPlugins[of.ID]:
+		case !of.Phase.Passed():
 			return delivery.Failed
 		default:
 			out = delivery.Succeeded

@@ -99,3 +99,20 @@ func TestPhasesThatOthersWrite(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatPluginsCouldNotTakeBackIsNotTakenBack(t *testing.T) {
+	of := func(phase v1alpha1.StagePhase) v1alpha1.ReleaseStatus {
+		return v1alpha1.ReleaseStatus{
+			Phase: v1alpha1.ReleaseFailed, EndsAs: v1alpha1.ReleaseFailed,
+			Plan:   &v1alpha1.ReleasePlan{Stages: []v1alpha1.Stage{{ID: "copy", Plugin: "toy"}, {ID: "undo", Plugin: "toy", Planned: &v1alpha1.PlannedStage{Rollback: true}}}},
+			Stages: []v1alpha1.StageStatus{{ID: "copy", Name: "TOY", Phase: v1alpha1.StageFailed}, {ID: "rollback", Name: v1alpha1.StageRollback, Phase: v1alpha1.StageSucceeded}, {ID: "undo", Name: "TOY", Phase: phase}},
+		}
+	}
+	for phase, want := range map[v1alpha1.StagePhase]delivery.Phase{
+		v1alpha1.StageSucceeded: delivery.Succeeded, v1alpha1.StageSkipped: delivery.Succeeded, v1alpha1.StageFailed: delivery.Failed, v1alpha1.StageCancelled: delivery.Failed,
+	} {
+		if got := Status(of(phase)).RolledBack; got != want {
+			t.Errorf("%s: %s, want %s", phase, got, want)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func (r *Run) retired() []delivery.TargetStatus {
 // lastRetiring is the ID of the stage in which clusters leave, "" if there is none.
 func lastRetiring(stages []delivery.Stage) string {
 	for _, stage := range slices.Backward(stages) {
-		if kinds[stage.Name].retires {
+		if stage.Plugin == "" && kinds[stage.Name].retires {
 			return stage.ID
 		}
 	}

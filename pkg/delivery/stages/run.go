@@ -38,6 +38,8 @@ type Due struct {
 	Measure []Measure
 	Scripts []Script
 	Approve []string
+	// Calls holds the stages that plugins are to run.
+	Calls []Call
 }
 
 // Measure asks for a measurement of a metric.
@@ -68,12 +70,17 @@ func (d *Due) by(at time.Time) {
 // Step takes a running stage as far as it gets now, and sets its phase and message.
 func (r *Run) Step() {
 	of := r.Of
-	if end := of.Start.Add(r.Stage.Timeout); r.Stage.Timeout > 0 {
+	if limit := r.timeout(); limit > 0 {
+		end := of.Start.Add(limit)
 		if !r.Now.Before(end) {
-			r.end(delivery.Failed, fmt.Sprintf("it has not ended within %s", r.Stage.Timeout))
+			r.end(delivery.Failed, fmt.Sprintf("it has not ended within %s", limit))
 			return
 		}
 		r.Due.by(end)
+	}
+	if r.Stage.Plugin != "" {
+		of.Phase, of.Message = plugin(r)
+		return
 	}
 	if alone, known := once[r.Stage.Name]; known {
 		of.Phase, of.Message = alone(r)
@@ -111,7 +118,7 @@ func (r *Run) endTarget(t *delivery.TargetStatus, phase delivery.Phase, message 
 // Prepare records the targets of a stage that begins.
 func (r *Run) Prepare() error {
 	k, known := kinds[r.Stage.Name]
-	if !known {
+	if !known || r.Stage.Plugin != "" {
 		return nil
 	}
 	places := k.places(r)
