@@ -49,7 +49,8 @@ func TestEveryStableKindOfKubernetesIsServed(t *testing.T) {
 	}
 	want := sets.New("manifold.dev/v1alpha1 clusters", "manifold.dev/v1alpha1 placementpolicies", "manifold.dev/v1alpha1 clusterplacementpolicies",
 		"delivery.manifold.dev/v1alpha1 applications", "delivery.manifold.dev/v1alpha1 applicationrevisions", "delivery.manifold.dev/v1alpha1 releases",
-		"delivery.manifold.dev/v1alpha1 plugins", "delivery.manifold.dev/v1alpha1 releaselogparts", "delivery.manifold.dev/v1alpha1 workloadversions")
+		"delivery.manifold.dev/v1alpha1 plugins", "delivery.manifold.dev/v1alpha1 pluginrecords",
+		"delivery.manifold.dev/v1alpha1 releaselogparts", "delivery.manifold.dev/v1alpha1 workloadversions")
 	if extra := logical.Difference(stock); !extra.Equal(want) {
 		t.Errorf("beside what a stock cluster serves there is %s, want %s", sorted(extra), sorted(want))
 	}

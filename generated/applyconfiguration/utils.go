@@ -20,6 +20,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=delivery.manifold.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("Application"):
 		return &deliveryv1alpha1.ApplicationApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ApplicationPlugin"):
+		return &deliveryv1alpha1.ApplicationPluginApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ApplicationRevision"):
 		return &deliveryv1alpha1.ApplicationRevisionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ApplicationRevisionSpec"):
@@ -28,6 +30,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.ApplicationSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ApplicationStatus"):
 		return &deliveryv1alpha1.ApplicationStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ArtifactVersion"):
+		return &deliveryv1alpha1.ArtifactVersionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CommitMatcher"):
 		return &deliveryv1alpha1.CommitMatcherApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Drift"):
@@ -64,18 +68,30 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.PipecdConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Pipeline"):
 		return &deliveryv1alpha1.PipelineApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PlannedPlugin"):
+		return &deliveryv1alpha1.PlannedPluginApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PlannedStage"):
+		return &deliveryv1alpha1.PlannedStageApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Planner"):
 		return &deliveryv1alpha1.PlannerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Plugin"):
 		return &deliveryv1alpha1.PluginApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginLimits"):
 		return &deliveryv1alpha1.PluginLimitsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginRecord"):
+		return &deliveryv1alpha1.PluginRecordApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginRecordSpec"):
+		return &deliveryv1alpha1.PluginRecordSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginResource"):
+		return &deliveryv1alpha1.PluginResourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginSpec"):
 		return &deliveryv1alpha1.PluginSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginStatus"):
 		return &deliveryv1alpha1.PluginStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginTarget"):
 		return &deliveryv1alpha1.PluginTargetApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginTargetStatus"):
+		return &deliveryv1alpha1.PluginTargetStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Release"):
 		return &deliveryv1alpha1.ReleaseApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ReleaseLogLine"):
@@ -126,6 +142,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.SourceStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Stage"):
 		return &deliveryv1alpha1.StageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StageRecord"):
+		return &deliveryv1alpha1.StageRecordApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageStatus"):
 		return &deliveryv1alpha1.StageStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StageTargetStatus"):

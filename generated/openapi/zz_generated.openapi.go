@@ -22,11 +22,13 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.AnalysisOptions{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_AnalysisOptions(ref),
 		v1alpha1.Application{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_Application(ref),
 		v1alpha1.ApplicationList{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ApplicationList(ref),
+		v1alpha1.ApplicationPlugin{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_ApplicationPlugin(ref),
 		v1alpha1.ApplicationRevision{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_ApplicationRevision(ref),
 		v1alpha1.ApplicationRevisionList{}.OpenAPIModelName():            schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionList(ref),
 		v1alpha1.ApplicationRevisionSpec{}.OpenAPIModelName():            schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionSpec(ref),
 		v1alpha1.ApplicationSpec{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref),
 		v1alpha1.ApplicationStatus{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref),
+		v1alpha1.ArtifactVersion{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ArtifactVersion(ref),
 		v1alpha1.BaselineRolloutOptions{}.OpenAPIModelName():             schema_manifold_apis_delivery_v1alpha1_BaselineRolloutOptions(ref),
 		v1alpha1.CanaryRolloutOptions{}.OpenAPIModelName():               schema_manifold_apis_delivery_v1alpha1_CanaryRolloutOptions(ref),
 		v1alpha1.CleanOptions{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_CleanOptions(ref),
@@ -53,13 +55,20 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PipelinePromotion{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_PipelinePromotion(ref),
 		v1alpha1.PipelineRecord{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_PipelineRecord(ref),
 		v1alpha1.PipelineResumption{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_PipelineResumption(ref),
+		v1alpha1.PlannedPlugin{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_PlannedPlugin(ref),
+		v1alpha1.PlannedStage{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PlannedStage(ref),
 		v1alpha1.Planner{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Planner(ref),
 		v1alpha1.Plugin{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Plugin(ref),
 		v1alpha1.PluginLimits{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginLimits(ref),
 		v1alpha1.PluginList{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_PluginList(ref),
+		v1alpha1.PluginRecord{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginRecord(ref),
+		v1alpha1.PluginRecordList{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginRecordList(ref),
+		v1alpha1.PluginRecordSpec{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginRecordSpec(ref),
+		v1alpha1.PluginResource{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_PluginResource(ref),
 		v1alpha1.PluginSpec{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_PluginSpec(ref),
 		v1alpha1.PluginStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginStatus(ref),
 		v1alpha1.PluginTarget{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginTarget(ref),
+		v1alpha1.PluginTargetStatus{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_PluginTargetStatus(ref),
 		v1alpha1.PrimaryRolloutOptions{}.OpenAPIModelName():              schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref),
 		v1alpha1.Release{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Release(ref),
 		v1alpha1.ReleaseApproval{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ReleaseApproval(ref),
@@ -95,6 +104,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Source{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Source(ref),
 		v1alpha1.SourceStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_SourceStatus(ref),
 		v1alpha1.Stage{}.OpenAPIModelName():                              schema_manifold_apis_delivery_v1alpha1_Stage(ref),
+		v1alpha1.StageRecord{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_StageRecord(ref),
 		v1alpha1.StageStatus{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_StageStatus(ref),
 		v1alpha1.StageTargetStatus{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_StageTargetStatus(ref),
 		v1alpha1.SyncOptions{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_SyncOptions(ref),
@@ -731,6 +741,55 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationList(ref common.Reference
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_ApplicationPlugin(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApplicationPlugin is a plugin that an application uses.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the Plugin.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deployTargets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "deployTargets are the names of those of its deploy targets that the application goes to. If empty, they are those that spec.plugins of an app.pipecd.yaml names, or all that the Plugin has.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "config is what the plugin reads about the application: what stands below its name in spec.plugins of an app.pipecd.yaml. It may be set only for applications without such a file, which are those whose source is not git.",
+							Ref:         ref("io.k8s.apimachinery.pkg.runtime.RawExtension"),
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.runtime.RawExtension"},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_ApplicationRevision(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -877,7 +936,14 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionSpec(ref common.R
 					},
 					"hash": {
 						SchemaProps: spec.SchemaProps{
-							Description: "hash is that of all targets together, see HashRevision: two revisions with the same hash are the same.",
+							Description: "hash is that of all targets together, and of content, see HashWithContent: two revisions with the same hash are the same.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"content": {
+						SchemaProps: spec.SchemaProps{
+							Description: "content is the hash of the files of the folder, where plugins deliver them. It tells revisions apart that have the same manifests, or none.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1066,6 +1132,34 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 							Ref:         ref(v1alpha1.Planner{}.OpenAPIModelName()),
 						},
 					},
+					"plugins": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "plugins are the programs that run stages of the application, beside those that are built in. Whoever writes the application needs the right to use each of them: the verb use on plugins in delivery.manifold.dev.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ApplicationPlugin{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"pluginsOnly": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pluginsOnly says that nothing but plugins delivers the application: its folder needs no manifests of Kubernetes, all of its stages are of plugins, also those whose names are of stages that are built in, and it has no targets.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"trigger": {
 						SchemaProps: spec.SchemaProps{
 							Description: "trigger says when a new revision is released.",
@@ -1198,7 +1292,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Drift{}.OpenAPIModelName(), v1alpha1.Notification{}.OpenAPIModelName(), v1alpha1.Pipeline{}.OpenAPIModelName(), v1alpha1.Planner{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.ServiceReference{}.OpenAPIModelName(), v1alpha1.Source{}.OpenAPIModelName(), v1alpha1.Target{}.OpenAPIModelName(), v1alpha1.Traffic{}.OpenAPIModelName(), v1alpha1.Trigger{}.OpenAPIModelName(), v1alpha1.VariantLabel{}.OpenAPIModelName(), v1alpha1.WorkloadReference{}.OpenAPIModelName()},
+			v1alpha1.ApplicationPlugin{}.OpenAPIModelName(), v1alpha1.Drift{}.OpenAPIModelName(), v1alpha1.Notification{}.OpenAPIModelName(), v1alpha1.Pipeline{}.OpenAPIModelName(), v1alpha1.Planner{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.ServiceReference{}.OpenAPIModelName(), v1alpha1.Source{}.OpenAPIModelName(), v1alpha1.Target{}.OpenAPIModelName(), v1alpha1.Traffic{}.OpenAPIModelName(), v1alpha1.Trigger{}.OpenAPIModelName(), v1alpha1.VariantLabel{}.OpenAPIModelName(), v1alpha1.WorkloadReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -1302,6 +1396,28 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 							},
 						},
 					},
+					"plugins": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"plugin",
+									"deployTarget",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "plugins show what plugins say of the application in each of their deploy targets.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PluginTargetStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"drift": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1375,7 +1491,57 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.FieldDrift{}.OpenAPIModelName(), v1alpha1.SourceStatus{}.OpenAPIModelName(), v1alpha1.TargetStatus{}.OpenAPIModelName(), v1alpha1.Variant{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Condition"},
+			v1alpha1.FieldDrift{}.OpenAPIModelName(), v1alpha1.PluginTargetStatus{}.OpenAPIModelName(), v1alpha1.SourceStatus{}.OpenAPIModelName(), v1alpha1.TargetStatus{}.OpenAPIModelName(), v1alpha1.Variant{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Condition"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ArtifactVersion(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ArtifactVersion is what a plugin says that a revision consists of.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"plugin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "plugin is the name of the plugin that says so.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is what it is: CONTAINER_IMAGE, S3_OBJECT, GIT_SOURCE or TERRAFORM_MODULE, or unset where the plugin does not say.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is its name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is its version, such as the tag of an image.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "url is where it is to be found.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"plugin"},
+			},
+		},
 	}
 }
 
@@ -2574,6 +2740,118 @@ func schema_manifold_apis_delivery_v1alpha1_PipelineResumption(ref common.Refere
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_PlannedPlugin(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlannedPlugin is a plugin that takes part in a release.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the Plugin.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deployTargets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "deployTargets are the names of those of its deploy targets that the release goes to.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PlannedStage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlannedStage is what a plugin says of a stage that it is to run.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"index": {
+						SchemaProps: spec.SchemaProps{
+							Description: "index is the position of the stage in the pipeline, counted from 0. A stage that takes another one back has the index of that one. In a quick sync plugins choose it.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"rollback": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rollback says that the stage runs only if the release is taken back.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"operation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operation is what people may ask of the stage while it runs: Skip, Approve, or nothing.\n\nPossible enum values:\n - `\"Approve\"` is a stage that waits for somebody to agree.\n - `\"Skip\"` is a stage that may be left out.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Approve", "Skip"},
+						},
+					},
+					"approvers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "approvers are the users who may do that. If empty, everybody may who has the right to it.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is what the plugin has noted about the stage.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"index"},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_Planner(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2734,6 +3012,264 @@ func schema_manifold_apis_delivery_v1alpha1_PluginList(ref common.ReferenceCallb
 		},
 		Dependencies: []string{
 			v1alpha1.Plugin{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginRecord(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginRecord is what a plugin has asked Manifold to keep of a Release, or of an Application. Manifold writes it, and it goes with that object.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec holds what is kept.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PluginRecordSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PluginRecordSpec{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginRecordList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginRecordList is a list of records of plugins.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every list.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the objects of the list.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PluginRecord{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PluginRecord{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginRecordSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginRecordSpec holds what a plugin keeps. It is one value for whoever owns fields.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"plugin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "plugin is the name of the plugin. No other plugin reads or writes the record.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"application": {
+						SchemaProps: spec.SchemaProps{
+							Description: "application is the name of the Application.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"release": {
+						SchemaProps: spec.SchemaProps{
+							Description: "release is the name of the Release. It is empty for what is kept of the Application.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is what is kept of the release as a whole.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"stages": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"id",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "stages are what is kept of its stages.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.StageRecord{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "objects are what is kept of the Application.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "byte",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"plugin", "application"},
+			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StageRecord{}.OpenAPIModelName()},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginResource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginResource is something of an application that a plugin has found.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is how the plugin knows it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parents": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "parents are the ids of those that it belongs to.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is what it is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is its name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"health": {
+						SchemaProps: spec.SchemaProps{
+							Description: "health is Healthy, Degraded or Unknown.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Degraded", "Healthy", "Missing", "Progressing", "Unknown"},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message explains it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id"},
+			},
+		},
 	}
 }
 
@@ -3036,6 +3572,86 @@ func schema_manifold_apis_delivery_v1alpha1_PluginTarget(ref common.ReferenceCal
 		},
 		Dependencies: []string{
 			"io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", "io.k8s.apimachinery.pkg.runtime.RawExtension"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginTargetStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginTargetStatus is what a plugin says of an application in one of its deploy targets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"plugin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "plugin is the name of the plugin.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deployTarget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deployTarget is the name of the deploy target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sync": {
+						SchemaProps: spec.SchemaProps{
+							Description: "sync is Synced, OutOfSync, or Unknown where the plugin cannot tell, or cannot be asked.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"OutOfSync", "Synced", "Unknown"},
+						},
+					},
+					"health": {
+						SchemaProps: spec.SchemaProps{
+							Description: "health is the worst health of the resources there, and Unknown if there are none.\n\nPossible enum values:\n - `\"Degraded\"` is what has failed.\n - `\"Healthy\"` is what is ready.\n - `\"Missing\"` is what is not there.\n - `\"Progressing\"` is what is on the way to being ready.\n - `\"Unknown\"` is what cannot be read.",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Degraded", "Healthy", "Missing", "Progressing", "Unknown"},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message explains sync and health.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resources": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "resources are what the plugin has found there, at most 20.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PluginResource{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"resourceCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resourceCount is the number of all of them.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"plugin", "deployTarget"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PluginResource{}.OpenAPIModelName()},
 	}
 }
 
@@ -3619,6 +4235,45 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 							},
 						},
 					},
+					"plugins": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "plugins are those of the application, with the deploy targets that the release goes to.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PlannedPlugin{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"versions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "versions are what plugins say that the revision consists of.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ArtifactVersion{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"rollback": {
 						SchemaProps: spec.SchemaProps{
 							Description: "rollback says when the release is rolled back if it fails.",
@@ -3653,7 +4308,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ResolvedTarget{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.Stage{}.OpenAPIModelName()},
+			v1alpha1.ArtifactVersion{}.OpenAPIModelName(), v1alpha1.PlannedPlugin{}.OpenAPIModelName(), v1alpha1.ResolvedTarget{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.Stage{}.OpenAPIModelName()},
 	}
 }
 
@@ -4478,6 +5133,27 @@ func schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref common.Referenc
 							Format:      "",
 						},
 					},
+					"plugins": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "plugins are the plugins that the file has options for, of those that the application uses.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ApplicationPlugin{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"labels": {
 						SchemaProps: spec.SchemaProps{
 							Description: "labels are those that queries and scripts see beside the labels of the Application.",
@@ -4497,7 +5173,7 @@ func schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref common.Referenc
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Drift{}.OpenAPIModelName(), v1alpha1.Pipeline{}.OpenAPIModelName(), v1alpha1.Planner{}.OpenAPIModelName(), v1alpha1.RevisionTrigger{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.ServiceReference{}.OpenAPIModelName(), v1alpha1.Target{}.OpenAPIModelName(), v1alpha1.Traffic{}.OpenAPIModelName(), v1alpha1.VariantLabel{}.OpenAPIModelName(), v1alpha1.WorkloadReference{}.OpenAPIModelName()},
+			v1alpha1.ApplicationPlugin{}.OpenAPIModelName(), v1alpha1.Drift{}.OpenAPIModelName(), v1alpha1.Pipeline{}.OpenAPIModelName(), v1alpha1.Planner{}.OpenAPIModelName(), v1alpha1.RevisionTrigger{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.ServiceReference{}.OpenAPIModelName(), v1alpha1.Target{}.OpenAPIModelName(), v1alpha1.Traffic{}.OpenAPIModelName(), v1alpha1.VariantLabel{}.OpenAPIModelName(), v1alpha1.WorkloadReference{}.OpenAPIModelName()},
 	}
 }
 
@@ -5035,12 +5711,70 @@ func schema_manifold_apis_delivery_v1alpha1_Stage(ref common.ReferenceCallback) 
 							Ref:         ref(v1alpha1.FailurePolicy{}.OpenAPIModelName()),
 						},
 					},
+					"plugin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "plugin is the name of the plugin that runs the stage, one of spec.plugins. It may be unset where only one of these offers a stage of this name, and for stages that are built in. The plan of a release names it for each stage that a plugin runs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"planned": {
+						SchemaProps: spec.SchemaProps{
+							Description: "planned is what the plugin that runs the stage has answered when the release was planned. Only the plan of a release has it.",
+							Ref:         ref(v1alpha1.PlannedStage{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"name"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.FailurePolicy{}.OpenAPIModelName(), v1alpha1.SkipOn{}.OpenAPIModelName(), v1alpha1.Wave{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration", "io.k8s.apimachinery.pkg.runtime.RawExtension"},
+			v1alpha1.FailurePolicy{}.OpenAPIModelName(), v1alpha1.PlannedStage{}.OpenAPIModelName(), v1alpha1.SkipOn{}.OpenAPIModelName(), v1alpha1.Wave{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Duration", "io.k8s.apimachinery.pkg.runtime.RawExtension"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_StageRecord(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StageRecord is what a plugin keeps of a stage.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is that of the stage.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "attempt is the attempt of the stage that it is about. The next one begins without anything.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is what is kept.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"id", "attempt"},
+			},
+		},
 	}
 }
 

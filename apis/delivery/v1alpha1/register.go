@@ -56,6 +56,7 @@ func kinds() []runtime.Object {
 		&ReleaseApproval{}, &ReleaseCancellation{}, &ReleaseSkip{}, &ReleaseRetry{}, &ReleaseRollback{},
 		&ReleaseLogPart{}, &ReleaseLogPartList{}, &ReleaseLogOptions{},
 		&Plugin{}, &PluginList{},
+		&PluginRecord{}, &PluginRecordList{},
 		&PipelinePromotion{}, &PipelinePause{}, &PipelineResumption{},
 		&WorkloadVersion{}, &WorkloadVersionList{},
 	}

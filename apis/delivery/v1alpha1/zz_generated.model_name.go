@@ -46,6 +46,11 @@ func (in ApplicationList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApplicationPlugin) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationPlugin"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ApplicationRevision) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationRevision"
 }
@@ -68,6 +73,11 @@ func (in ApplicationSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ApplicationStatus) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ArtifactVersion) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ArtifactVersion"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -201,6 +211,16 @@ func (in PipelineResumption) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlannedPlugin) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PlannedPlugin"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlannedStage) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PlannedStage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Planner) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Planner"
 }
@@ -221,6 +241,26 @@ func (in PluginList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginRecord) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecord"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginRecordList) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecordList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginRecordSpec) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecordSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginResource) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginResource"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PluginSpec) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSpec"
 }
@@ -233,6 +273,11 @@ func (in PluginStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PluginTarget) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginTarget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginTargetStatus) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginTargetStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -408,6 +453,11 @@ func (in SourceStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Stage) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Stage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StageRecord) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.StageRecord"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -162,6 +162,8 @@ const (
 	MultiClusterUser = ControllerUser + ":multicluster"
 	// PipelinesUser shows in pipelines of Weave GitOps what their targets run.
 	PipelinesUser = ControllerUser + ":pipelines"
+	// PluginServicesUser keeps what plugins ask to be kept of releases and applications.
+	PluginServicesUser = ControllerUser + ":plugin-services"
 	// PlacementUser writes decisions.
 	PlacementUser = ControllerUser + ":placement"
 	// PluginsUser runs the plugins of delivery, and shows how they are.

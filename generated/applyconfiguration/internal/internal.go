@@ -44,6 +44,22 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationStatus
       default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationPlugin
+  map:
+    fields:
+    - name: config
+      type:
+        namedType: __untyped_atomic_
+    - name: deployTargets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationRevision
   map:
     fields:
@@ -88,6 +104,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: content
+      type:
+        scalar: string
     - name: delivery
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RevisionDelivery
@@ -153,6 +172,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: planner
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Planner
+    - name: plugins
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationPlugin
+          elementRelationship: associative
+          keys:
+          - name
+    - name: pluginsOnly
+      type:
+        scalar: boolean
     - name: progressDeadlineSeconds
       type:
         scalar: numeric
@@ -245,6 +275,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: plugins
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginTargetStatus
+          elementRelationship: associative
+          keys:
+          - plugin
+          - deployTarget
     - name: release
       type:
         scalar: string
@@ -274,6 +313,25 @@ var schemaYAML = typed.YAMLObject(`types:
           keys:
           - name
     - name: wantedRevision
+      type:
+        scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ArtifactVersion
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: plugin
+      type:
+        scalar: string
+      default: ""
+    - name: url
+      type:
+        scalar: string
+    - name: version
       type:
         scalar: string
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.CommitMatcher
@@ -553,6 +611,43 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Stage
           elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PlannedPlugin
+  map:
+    fields:
+    - name: deployTargets
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+      default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PlannedStage
+  map:
+    fields:
+    - name: approvers
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: index
+      type:
+        scalar: numeric
+      default: 0
+    - name: metadata
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: operation
+      type:
+        scalar: string
+    - name: rollback
+      type:
+        scalar: boolean
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Planner
   map:
     fields:
@@ -595,6 +690,81 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: processes
       type:
         scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecord
+  map:
+    fields:
+    - name: apiVersion
+      type:
+        scalar: string
+    - name: kind
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta
+      default: {}
+    - name: spec
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecordSpec
+      default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecordSpec
+  map:
+    fields:
+    - name: application
+      type:
+        scalar: string
+      default: ""
+    - name: metadata
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: objects
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: plugin
+      type:
+        scalar: string
+      default: ""
+    - name: release
+      type:
+        scalar: string
+    - name: stages
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.StageRecord
+          elementRelationship: associative
+          keys:
+          - id
+    elementRelationship: atomic
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginResource
+  map:
+    fields:
+    - name: health
+      type:
+        scalar: string
+    - name: id
+      type:
+        scalar: string
+      default: ""
+    - name: message
+      type:
+        scalar: string
+    - name: name
+      type:
+        scalar: string
+    - name: parents
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: type
+      type:
+        scalar: string
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSpec
   map:
     fields:
@@ -707,6 +877,35 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginTargetStatus
+  map:
+    fields:
+    - name: deployTarget
+      type:
+        scalar: string
+      default: ""
+    - name: health
+      type:
+        scalar: string
+    - name: message
+      type:
+        scalar: string
+    - name: plugin
+      type:
+        scalar: string
+      default: ""
+    - name: resourceCount
+      type:
+        scalar: numeric
+    - name: resources
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginResource
+          elementRelationship: atomic
+    - name: sync
+      type:
+        scalar: string
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Release
   map:
     fields:
@@ -800,6 +999,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: minReadySeconds
       type:
         scalar: numeric
+    - name: plugins
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PlannedPlugin
+          elementRelationship: associative
+          keys:
+          - name
     - name: progressDeadlineSeconds
       type:
         scalar: numeric
@@ -832,6 +1039,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: versions
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ArtifactVersion
+          elementRelationship: atomic
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ReleaseRequest
   map:
     fields:
@@ -1042,6 +1255,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: planner
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.Planner
+    - name: plugins
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationPlugin
+          elementRelationship: associative
+          keys:
+          - name
     - name: prune
       type:
         scalar: boolean
@@ -1220,6 +1441,12 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: planned
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PlannedStage
+    - name: plugin
+      type:
+        scalar: string
     - name: skipOn
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.SkipOn
@@ -1241,6 +1468,22 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: with
       type:
         namedType: __untyped_atomic_
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.StageRecord
+  map:
+    fields:
+    - name: attempt
+      type:
+        scalar: numeric
+      default: 0
+    - name: id
+      type:
+        scalar: string
+      default: ""
+    - name: metadata
+      type:
+        map:
+          elementType:
+            scalar: string
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.StageStatus
   map:
     fields:

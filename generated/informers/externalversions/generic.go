@@ -44,6 +44,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Delivery().V1alpha1().ApplicationRevisions().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("plugins"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Delivery().V1alpha1().Plugins().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("pluginrecords"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Delivery().V1alpha1().PluginRecords().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("releases"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Delivery().V1alpha1().Releases().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("releaselogparts"):

@@ -43,6 +43,13 @@ func Group(typer runtime.ObjectTyper) group.Group {
 			},
 		},
 		{
+			Plural: "pluginrecords", Singular: "pluginrecord", ShortName: "plugrec", Uncategorized: true,
+			Object:   func() runtime.Object { return &v1alpha1.PluginRecord{} },
+			List:     func() runtime.Object { return &v1alpha1.PluginRecordList{} },
+			Strategy: recordStrategy{base},
+			Columns:  recordColumns(),
+		},
+		{
 			Plural: "releases", Singular: "release", ShortName: "rel",
 			Object:   func() runtime.Object { return &v1alpha1.Release{} },
 			List:     func() runtime.Object { return &v1alpha1.ReleaseList{} },

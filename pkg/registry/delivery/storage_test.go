@@ -47,7 +47,7 @@ func as(t *testing.T, name string, groups ...string) context.Context {
 
 func TestWhatIsServed(t *testing.T) {
 	want := []string{
-		"applicationrevisions", "applications", "applications/status", "plugins", "plugins/status", "releaselogparts", "releases", "releases/approve", "releases/cancel",
+		"applicationrevisions", "applications", "applications/status", "pluginrecords", "plugins", "plugins/status", "releaselogparts", "releases", "releases/approve", "releases/cancel",
 		"releases/log", "releases/retry", "releases/rollback", "releases/skip", "releases/status",
 	}
 	if got := slices.Sorted(maps.Keys(stores(t))); !slices.Equal(got, want) {

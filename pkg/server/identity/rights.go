@@ -115,6 +115,9 @@ var controllers = map[string]controller{
 		may("get", delivery.GroupName, delivery.ResourcePlugins),
 		may("update,patch", delivery.GroupName, delivery.ResourcePlugins+"/status"),
 	}},
+	v1alpha1.PluginServicesUser: {anywhere: []rbacv1.PolicyRule{
+		may("get,create,update", delivery.GroupName, "pluginrecords"),
+	}},
 	v1alpha1.PromotionsUser: {also: promotes, anywhere: []rbacv1.PolicyRule{
 		may("get", weave.Group, weave.Resource),
 		may("get", weave.OlderGroup, weave.Resource),

@@ -126,6 +126,7 @@ var wantRights = map[string][]string{
 		"update clusterplacementpolicies/status.manifold.dev", "update placementpolicies/status.manifold.dev",
 	},
 	v1alpha1.PluginsUser: {"get plugins.delivery.manifold.dev", "patch,update plugins/status.delivery.manifold.dev"},
+	v1alpha1.PluginServicesUser: {"create,get,update pluginrecords.delivery.manifold.dev"},
 	v1alpha1.PromotionsUser: {
 		"get pipelines.pipelines.weave.works", "patch pipelines/status.pipelines.weave.works",
 		"get pipelines.pipelines.wego.weave.works", "patch pipelines/status.pipelines.wego.weave.works",

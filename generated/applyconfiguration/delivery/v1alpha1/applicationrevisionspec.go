@@ -16,8 +16,10 @@ type ApplicationRevisionSpecApplyConfiguration struct {
 	ChunkOf *string `json:"chunkOf,omitempty"`
 	// objects are manifests, each of them once, whichever targets have it.
 	Objects []RevisionObjectApplyConfiguration `json:"objects,omitempty"`
-	// hash is that of all targets together, see HashRevision: two revisions with the same hash are the same.
+	// hash is that of all targets together, and of content, see HashWithContent: two revisions with the same hash are the same.
 	Hash *string `json:"hash,omitempty"`
+	// content is the hash of the files of the folder, where plugins deliver them. It tells revisions apart that have the same manifests, or none.
+	Content *string `json:"content,omitempty"`
 	// targets say which objects each target has.
 	Targets []RevisionTargetApplyConfiguration `json:"targets,omitempty"`
 	// chunks are those that hold objects which the head does not.
@@ -84,6 +86,14 @@ func (b *ApplicationRevisionSpecApplyConfiguration) WithObjects(values ...*Revis
 // If called multiple times, the Hash field is set to the value of the last call.
 func (b *ApplicationRevisionSpecApplyConfiguration) WithHash(value string) *ApplicationRevisionSpecApplyConfiguration {
 	b.Hash = &value
+	return b
+}
+
+// WithContent sets the Content field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Content field is set to the value of the last call.
+func (b *ApplicationRevisionSpecApplyConfiguration) WithContent(value string) *ApplicationRevisionSpecApplyConfiguration {
+	b.Content = &value
 	return b
 }
 

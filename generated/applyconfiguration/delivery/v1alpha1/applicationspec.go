@@ -19,6 +19,12 @@ type ApplicationSpecApplyConfiguration struct {
 	Pipeline *PipelineApplyConfiguration `json:"pipeline,omitempty"`
 	// planner says which changes go through the pipeline. If unset, changes of pod templates do, and all other changes go to all targets at once.
 	Planner *PlannerApplyConfiguration `json:"planner,omitempty"`
+	// plugins are the programs that run stages of the application, beside those that are built in. Whoever writes the application needs the right to use
+	// each of them: the verb use on plugins in delivery.manifold.dev.
+	Plugins []ApplicationPluginApplyConfiguration `json:"plugins,omitempty"`
+	// pluginsOnly says that nothing but plugins delivers the application: its folder needs no manifests of Kubernetes, all of its stages are of plugins, also
+	// those whose names are of stages that are built in, and it has no targets.
+	PluginsOnly *bool `json:"pluginsOnly,omitempty"`
 	// trigger says when a new revision is released.
 	Trigger *TriggerApplyConfiguration `json:"trigger,omitempty"`
 	// rollback says when a failed release is rolled back.
@@ -105,6 +111,27 @@ func (b *ApplicationSpecApplyConfiguration) WithPipeline(value *PipelineApplyCon
 // If called multiple times, the Planner field is set to the value of the last call.
 func (b *ApplicationSpecApplyConfiguration) WithPlanner(value *PlannerApplyConfiguration) *ApplicationSpecApplyConfiguration {
 	b.Planner = value
+	return b
+}
+
+// WithPlugins adds the given value to the Plugins field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Plugins field.
+func (b *ApplicationSpecApplyConfiguration) WithPlugins(values ...*ApplicationPluginApplyConfiguration) *ApplicationSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPlugins")
+		}
+		b.Plugins = append(b.Plugins, *values[i])
+	}
+	return b
+}
+
+// WithPluginsOnly sets the PluginsOnly field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PluginsOnly field is set to the value of the last call.
+func (b *ApplicationSpecApplyConfiguration) WithPluginsOnly(value bool) *ApplicationSpecApplyConfiguration {
+	b.PluginsOnly = &value
 	return b
 }
 

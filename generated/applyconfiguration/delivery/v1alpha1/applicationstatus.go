@@ -34,6 +34,8 @@ type ApplicationStatusApplyConfiguration struct {
 	Health *deliveryv1alpha1.HealthStatus `json:"health,omitempty"`
 	// targets show what runs in each target.
 	Targets []TargetStatusApplyConfiguration `json:"targets,omitempty"`
+	// plugins show what plugins say of the application in each of their deploy targets.
+	Plugins []PluginTargetStatusApplyConfiguration `json:"plugins,omitempty"`
 	// drift lists fields of the application's objects that are not as they were released, at most 20.
 	Drift []FieldDriftApplyConfiguration `json:"drift,omitempty"`
 	// driftCount is the number of all such fields.
@@ -139,6 +141,19 @@ func (b *ApplicationStatusApplyConfiguration) WithTargets(values ...*TargetStatu
 			panic("nil value passed to WithTargets")
 		}
 		b.Targets = append(b.Targets, *values[i])
+	}
+	return b
+}
+
+// WithPlugins adds the given value to the Plugins field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Plugins field.
+func (b *ApplicationStatusApplyConfiguration) WithPlugins(values ...*PluginTargetStatusApplyConfiguration) *ApplicationStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPlugins")
+		}
+		b.Plugins = append(b.Plugins, *values[i])
 	}
 	return b
 }

@@ -19,6 +19,10 @@ type ReleasePlanApplyConfiguration struct {
 	Stages []StageApplyConfiguration `json:"stages,omitempty"`
 	// targets are the targets of the release, with the clusters that they had when it began.
 	Targets []ResolvedTargetApplyConfiguration `json:"targets,omitempty"`
+	// plugins are those of the application, with the deploy targets that the release goes to.
+	Plugins []PlannedPluginApplyConfiguration `json:"plugins,omitempty"`
+	// versions are what plugins say that the revision consists of.
+	Versions []ArtifactVersionApplyConfiguration `json:"versions,omitempty"`
 	// rollback says when the release is rolled back if it fails.
 	Rollback *RollbackApplyConfiguration `json:"rollback,omitempty"`
 	// prune deletes objects that the revision does not have.
@@ -73,6 +77,32 @@ func (b *ReleasePlanApplyConfiguration) WithTargets(values ...*ResolvedTargetApp
 			panic("nil value passed to WithTargets")
 		}
 		b.Targets = append(b.Targets, *values[i])
+	}
+	return b
+}
+
+// WithPlugins adds the given value to the Plugins field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Plugins field.
+func (b *ReleasePlanApplyConfiguration) WithPlugins(values ...*PlannedPluginApplyConfiguration) *ReleasePlanApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPlugins")
+		}
+		b.Plugins = append(b.Plugins, *values[i])
+	}
+	return b
+}
+
+// WithVersions adds the given value to the Versions field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Versions field.
+func (b *ReleasePlanApplyConfiguration) WithVersions(values ...*ArtifactVersionApplyConfiguration) *ReleasePlanApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithVersions")
+		}
+		b.Versions = append(b.Versions, *values[i])
 	}
 	return b
 }

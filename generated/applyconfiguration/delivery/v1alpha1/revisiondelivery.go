@@ -29,6 +29,8 @@ type RevisionDeliveryApplyConfiguration struct {
 	Drift *DriftApplyConfiguration `json:"drift,omitempty"`
 	// prune deletes what earlier revisions brought to a target and the revision that is released does not have.
 	Prune *bool `json:"prune,omitempty"`
+	// plugins are the plugins that the file has options for, of those that the application uses.
+	Plugins []ApplicationPluginApplyConfiguration `json:"plugins,omitempty"`
 	// labels are those that queries and scripts see beside the labels of the Application.
 	Labels map[string]string `json:"labels,omitempty"`
 }
@@ -134,6 +136,19 @@ func (b *RevisionDeliveryApplyConfiguration) WithDrift(value *DriftApplyConfigur
 // If called multiple times, the Prune field is set to the value of the last call.
 func (b *RevisionDeliveryApplyConfiguration) WithPrune(value bool) *RevisionDeliveryApplyConfiguration {
 	b.Prune = &value
+	return b
+}
+
+// WithPlugins adds the given value to the Plugins field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Plugins field.
+func (b *RevisionDeliveryApplyConfiguration) WithPlugins(values ...*ApplicationPluginApplyConfiguration) *RevisionDeliveryApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPlugins")
+		}
+		b.Plugins = append(b.Plugins, *values[i])
+	}
 	return b
 }
 

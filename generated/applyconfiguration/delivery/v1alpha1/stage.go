@@ -35,6 +35,11 @@ type StageApplyConfiguration struct {
 	SkipOn *SkipOnApplyConfiguration `json:"skipOn,omitempty"`
 	// failure says how many clusters may fail before the stage fails. If unset, none may, and the stage waits for clusters that cannot be reached.
 	Failure *FailurePolicyApplyConfiguration `json:"failure,omitempty"`
+	// plugin is the name of the plugin that runs the stage, one of spec.plugins. It may be unset where only one of these offers a stage of this name, and
+	// for stages that are built in. The plan of a release names it for each stage that a plugin runs.
+	Plugin *string `json:"plugin,omitempty"`
+	// planned is what the plugin that runs the stage has answered when the release was planned. Only the plan of a release has it.
+	Planned *PlannedStageApplyConfiguration `json:"planned,omitempty"`
 }
 
 // StageApplyConfiguration constructs a declarative configuration of the Stage type for use with
@@ -119,5 +124,21 @@ func (b *StageApplyConfiguration) WithSkipOn(value *SkipOnApplyConfiguration) *S
 // If called multiple times, the Failure field is set to the value of the last call.
 func (b *StageApplyConfiguration) WithFailure(value *FailurePolicyApplyConfiguration) *StageApplyConfiguration {
 	b.Failure = value
+	return b
+}
+
+// WithPlugin sets the Plugin field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Plugin field is set to the value of the last call.
+func (b *StageApplyConfiguration) WithPlugin(value string) *StageApplyConfiguration {
+	b.Plugin = &value
+	return b
+}
+
+// WithPlanned sets the Planned field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Planned field is set to the value of the last call.
+func (b *StageApplyConfiguration) WithPlanned(value *PlannedStageApplyConfiguration) *StageApplyConfiguration {
+	b.Planned = value
 	return b
 }

@@ -22,6 +22,14 @@ type ApplicationRevisionNamespaceListerExpansion interface{}
 // PluginLister.
 type PluginListerExpansion interface{}
 
+// PluginRecordListerExpansion allows custom methods to be added to
+// PluginRecordLister.
+type PluginRecordListerExpansion interface{}
+
+// PluginRecordNamespaceListerExpansion allows custom methods to be added to
+// PluginRecordNamespaceLister.
+type PluginRecordNamespaceListerExpansion interface{}
+
 // ReleaseListerExpansion allows custom methods to be added to
 // ReleaseLister.
 type ReleaseListerExpansion interface{}

@@ -14,6 +14,8 @@ type Interface interface {
 	ApplicationRevisions() TypedApplicationRevisionInformer
 	// Plugins returns a PluginInformer.
 	Plugins() TypedPluginInformer
+	// PluginRecords returns a PluginRecordInformer.
+	PluginRecords() TypedPluginRecordInformer
 	// Releases returns a ReleaseInformer.
 	Releases() TypedReleaseInformer
 	// ReleaseLogParts returns a ReleaseLogPartInformer.
@@ -44,6 +46,11 @@ func (v *version) ApplicationRevisions() TypedApplicationRevisionInformer {
 // Plugins returns a TypedPluginInformer.
 func (v *version) Plugins() TypedPluginInformer {
 	return &pluginInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// PluginRecords returns a TypedPluginRecordInformer.
+func (v *version) PluginRecords() TypedPluginRecordInformer {
+	return &pluginRecordInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // Releases returns a TypedReleaseInformer.

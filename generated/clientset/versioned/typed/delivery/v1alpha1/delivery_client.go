@@ -15,6 +15,7 @@ type DeliveryV1alpha1Interface interface {
 	ApplicationsGetter
 	ApplicationRevisionsGetter
 	PluginsGetter
+	PluginRecordsGetter
 	ReleasesGetter
 	ReleaseLogPartsGetter
 }
@@ -34,6 +35,10 @@ func (c *DeliveryV1alpha1Client) ApplicationRevisions(namespace string) Applicat
 
 func (c *DeliveryV1alpha1Client) Plugins() PluginInterface {
 	return newPlugins(c)
+}
+
+func (c *DeliveryV1alpha1Client) PluginRecords(namespace string) PluginRecordInterface {
+	return newPluginRecords(c, namespace)
 }
 
 func (c *DeliveryV1alpha1Client) Releases(namespace string) ReleaseInterface {

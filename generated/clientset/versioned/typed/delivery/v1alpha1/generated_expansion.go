@@ -8,6 +8,8 @@ type ApplicationRevisionExpansion interface{}
 
 type PluginExpansion interface{}
 
+type PluginRecordExpansion interface{}
+
 type ReleaseExpansion interface{}
 
 type ReleaseLogPartExpansion interface{}

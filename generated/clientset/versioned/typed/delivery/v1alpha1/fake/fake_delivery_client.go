@@ -24,6 +24,10 @@ func (c *FakeDeliveryV1alpha1) Plugins() v1alpha1.PluginInterface {
 	return newFakePlugins(c)
 }
 
+func (c *FakeDeliveryV1alpha1) PluginRecords(namespace string) v1alpha1.PluginRecordInterface {
+	return newFakePluginRecords(c, namespace)
+}
+
 func (c *FakeDeliveryV1alpha1) Releases(namespace string) v1alpha1.ReleaseInterface {
 	return newFakeReleases(c, namespace)
 }
