@@ -2344,6 +2344,13 @@ func schema_manifold_apis_delivery_v1alpha1_Origin(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "path is the folder, relative to the root of the repository.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"commit": {
 						SchemaProps: spec.SchemaProps{
 							Description: "commit is the hash of the commit.",
@@ -5713,7 +5720,7 @@ func schema_manifold_apis_delivery_v1alpha1_Stage(ref common.ReferenceCallback) 
 					},
 					"plugin": {
 						SchemaProps: spec.SchemaProps{
-							Description: "plugin is the name of the plugin that runs the stage, one of spec.plugins. It may be unset where only one of these offers a stage of this name, and for stages that are built in. The plan of a release names it for each stage that a plugin runs.",
+							Description: "plugin is the name of the plugin that runs the stage, one of spec.plugins. If unset, a stage whose name is that of one which is built in is built in, unless spec.pluginsOnly is set, and any other is run by the one of these plugins that offers it. The plan of a release names the plugin of each stage that one runs.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

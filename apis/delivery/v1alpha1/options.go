@@ -41,7 +41,12 @@ func StageNames() []string {
 
 // DecodeOptions returns the options of a stage, as a pointer to the type that is the stage's: *WaitOptions for WAIT. Fields that the type
 // does not have are refused by their path below the path of with. A stage of a name that there is not has no options.
+//
+// What a plugin runs has options that the plugin alone knows: none are returned.
 func DecodeOptions(stage *Stage, path *field.Path) (any, field.ErrorList) {
+	if stage.Plugin != "" {
+		return nil, nil
+	}
 	empty, known := stageOptions[CanonicalStageName(stage.Name)]
 	if !known {
 		return nil, field.ErrorList{field.NotSupported(path, stage.Name, StageNames())}

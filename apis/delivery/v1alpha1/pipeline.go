@@ -48,8 +48,9 @@ type Stage struct {
 	// failure says how many clusters may fail before the stage fails. If unset, none may, and the stage waits for clusters that cannot be reached.
 	// +optional
 	Failure *FailurePolicy `json:"failure,omitempty"`
-	// plugin is the name of the plugin that runs the stage, one of spec.plugins. It may be unset where only one of these offers a stage of this name, and
-	// for stages that are built in. The plan of a release names it for each stage that a plugin runs.
+	// plugin is the name of the plugin that runs the stage, one of spec.plugins. If unset, a stage whose name is that of one which is built in is built in,
+	// unless spec.pluginsOnly is set, and any other is run by the one of these plugins that offers it. The plan of a release names the plugin of each stage
+	// that one runs.
 	// +optional
 	Plugin string `json:"plugin,omitempty"`
 	// planned is what the plugin that runs the stage has answered when the release was planned. Only the plan of a release has it.

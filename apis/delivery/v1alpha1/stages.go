@@ -60,6 +60,18 @@ func ChangesClusters(name string) bool {
 	return strings.HasPrefix(name, clusterStagePrefix)
 }
 
+// IsBuiltIn reports whether there is a stage of this name that takes no plugin.
+func IsBuiltIn(name string) bool {
+	_, known := stageOptions[CanonicalStageName(name)]
+	return known
+}
+
+// RunByPlugin reports whether a plugin runs a stage of the application: one that it names, or one that offers stages which are not built in. Of an
+// application that plugins alone deliver, they run all.
+func (s *ApplicationSpec) RunByPlugin(stage *Stage) bool {
+	return s.PluginsOnly || stage.Plugin != "" || len(s.Plugins) > 0 && !IsBuiltIn(stage.Name)
+}
+
 // StageID returns the id of the stage at a position, from 0.
 func StageID(stage *Stage, position int) string {
 	if stage.ID != "" {

@@ -207,6 +207,9 @@ type Origin struct {
 	// ref is the branch or tag that pointed to the commit.
 	// +optional
 	Ref string `json:"ref,omitempty"`
+	// path is the folder, relative to the root of the repository.
+	// +optional
+	Path string `json:"path,omitempty"`
 	// commit is the hash of the commit.
 	// +optional
 	Commit string `json:"commit,omitempty"`

@@ -554,6 +554,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: message
       type:
         scalar: string
+    - name: path
+      type:
+        scalar: string
     - name: ref
       type:
         scalar: string

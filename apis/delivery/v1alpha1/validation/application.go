@@ -41,6 +41,9 @@ func ValidateApplicationUpdate(application, old *v1alpha1.Application) field.Err
 	if apiequality.Semantic.DeepEqual(application.Spec, old.Spec) {
 		return errs
 	}
+	if application.Spec.PluginsOnly != old.Spec.PluginsOnly {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "pluginsOnly"), "may not be changed: make another Application, and delete this one"))
+	}
 	return append(errs, validateApplicationSpec(application)...)
 }
 
@@ -69,6 +72,7 @@ func validateApplicationSpec(application *v1alpha1.Application) field.ErrorList 
 	errs := validateSource(&spec.Source, application.Namespace, path.Child("source"))
 	errs = append(errs, validatePin(spec.Revision, application.Name, path.Child("revision"))...)
 	errs = append(errs, validateTargets(spec, path.Child("targets"))...)
+	errs = append(errs, validatePlugins(spec, path)...)
 	errs = append(errs, validatePipeline(spec, path.Child("pipeline"))...)
 	errs = append(errs, validatePlanner(spec, path.Child("planner"))...)
 	errs = append(errs, validateTrigger(&spec.Trigger, path.Child("trigger"))...)

@@ -28,6 +28,10 @@ func validatePipeline(spec *v1alpha1.ApplicationSpec, path *field.Path) field.Er
 	for i := range stages {
 		at, stage := path.Index(i), &stages[i]
 		errs = append(errs, validateStageID(stage, i, ids, at.Child("id"))...)
+		if spec.RunByPlugin(stage) {
+			errs = append(errs, validatePluginStage(stage, spec, at)...)
+			continue
+		}
 		errs = append(errs, validateStage(stage, spec, at)...)
 		options, problems := v1alpha1.DecodeOptions(stage, stagePath(stage, at))
 		if len(problems) == 0 {
@@ -78,6 +82,15 @@ func validateStage(stage *v1alpha1.Stage, spec *v1alpha1.ApplicationSpec, path *
 		errs = append(errs, validateAmong(stage.Targets, known, "is not a target of the application", path.Child("targets"))...)
 		errs = append(errs, validateWaves(stage, known, path.Child("waves"))...)
 		errs = append(errs, validateFailure(stage.Failure, path.Child("failure"))...)
+	}
+	return append(errs, validateAnyStage(stage, spec, path)...)
+}
+
+// validateAnyStage refuses what is wrong in any stage, whoever runs it.
+func validateAnyStage(stage *v1alpha1.Stage, spec *v1alpha1.ApplicationSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if stage.Planned != nil {
+		errs = append(errs, field.Forbidden(path.Child("planned"), "is what plans of releases say, and no pipeline"))
 	}
 	if stage.Timeout != nil && stage.Timeout.Duration <= 0 {
 		errs = append(errs, field.Invalid(path.Child("timeout"), stage.Timeout.Duration.String(), "must be more than 0"))

@@ -222,7 +222,7 @@ func validateRevisionTargets(spec *v1alpha1.ApplicationRevisionSpec, path *field
 func validateOrigin(origin *v1alpha1.Origin, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, part := range []struct{ field, value string }{
-		{"url", origin.URL}, {"ref", origin.Ref}, {"commit", origin.Commit}, {"author", origin.Author}, {"message", origin.Message},
+		{"url", origin.URL}, {"ref", origin.Ref}, {"path", origin.Path}, {"commit", origin.Commit}, {"author", origin.Author}, {"message", origin.Message},
 	} {
 		errs = append(errs, validateText(part.value, path.Child(part.field))...)
 	}

@@ -15,6 +15,8 @@ type OriginApplyConfiguration struct {
 	URL *string `json:"url,omitempty"`
 	// ref is the branch or tag that pointed to the commit.
 	Ref *string `json:"ref,omitempty"`
+	// path is the folder, relative to the root of the repository.
+	Path *string `json:"path,omitempty"`
 	// commit is the hash of the commit.
 	Commit *string `json:"commit,omitempty"`
 	// author is the author of the commit.
@@ -44,6 +46,14 @@ func (b *OriginApplyConfiguration) WithURL(value string) *OriginApplyConfigurati
 // If called multiple times, the Ref field is set to the value of the last call.
 func (b *OriginApplyConfiguration) WithRef(value string) *OriginApplyConfiguration {
 	b.Ref = &value
+	return b
+}
+
+// WithPath sets the Path field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Path field is set to the value of the last call.
+func (b *OriginApplyConfiguration) WithPath(value string) *OriginApplyConfiguration {
+	b.Path = &value
 	return b
 }
 
