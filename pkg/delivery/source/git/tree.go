@@ -288,6 +288,8 @@ func (i info) Mode() fs.FileMode {
 		return fs.ModeSymlink | 0o444
 	case filemode.Submodule:
 		return fs.ModeIrregular
+	case filemode.Executable:
+		return 0o555
 	default:
 		return 0o444
 	}
