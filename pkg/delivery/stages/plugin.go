@@ -21,6 +21,8 @@ type Call struct {
 	Stage string
 	// Name is unique in the release: a stage that is tried again has another one.
 	Name string
+	// Attempt counts the retries.
+	Attempt int32
 	// Until is when it is given up.
 	Until time.Time
 }
@@ -44,7 +46,7 @@ func plugin(r *Run) (delivery.Phase, string) {
 	case outcome.Phase.Ended():
 		return outcome.Phase, delivery.Said(outcome.Message)
 	}
-	r.Due.Calls = append(r.Due.Calls, Call{Stage: r.Stage.ID, Name: name, Until: r.Of.Start.Add(r.timeout())})
+	r.Due.Calls = append(r.Due.Calls, Call{Stage: r.Stage.ID, Name: name, Attempt: r.Of.Attempt, Until: r.Of.Start.Add(r.timeout())})
 	says := fmt.Sprintf("plugin %q runs it", r.Stage.Plugin)
 	if outcome.Message != "" {
 		says = delivery.Said(outcome.Message)
