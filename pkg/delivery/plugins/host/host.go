@@ -56,6 +56,10 @@ type Spec struct {
 	// Grace is how long it has to end.
 	Grace   time.Duration
 	Suspend bool
+	// Problem is why it cannot be run, "" if nothing is wrong.
+	Problem string
+	// Files are written into the folder of the plugin, where it alone can read them: what is secret, and would be seen among its arguments. They may change while it runs.
+	Files map[string]string
 	// RestartFor and RefetchFor are what restarts and fetches were asked for by.
 	RestartFor, RefetchFor string
 }
@@ -120,6 +124,9 @@ func (h *Host) home(name string) string   { return filepath.Join(h.homes(), name
 func (h *Host) records() string           { return filepath.Join(h.Dir, "run") }
 func (h *Host) record(name string) string { return filepath.Join(h.records(), name+".json") }
 func (h *Host) log(name string) string    { return filepath.Join(h.Dir, "logs", name+".log") }
+
+// Folder is where the files of a plugin are.
+func (h *Host) Folder(name string) string { return h.home(name) }
 
 // Prepare makes the folders of the host and ends what one has left that was killed.
 func (h *Host) Prepare() error {

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -412,4 +413,34 @@ func TestDelaysGrowToABound(t *testing.T) {
 			t.Errorf("delay after %d is %s, want %s", failures, got, want)
 		}
 	}
+}
+
+func TestFilesChangeWithoutARestart(t *testing.T) {
+	w := newWorld(t)
+	w.add("a", &program{stages: []string{"A"}}, func(s *Spec) { s.Files = map[string]string{"east.kubeconfig": "one"} })
+	w.awaitReady("a")
+	has := func(want string) func() bool {
+		return func() bool {
+			got, err := os.ReadFile(filepath.Join(w.host.Folder("a"), "east.kubeconfig"))
+			return err == nil && string(got) == want
+		}
+	}
+	if !has("one")() {
+		t.Error("the file is not there")
+	}
+	w.set("a", func(s *Spec) { s.Files = map[string]string{"east.kubeconfig": "two"} })
+	w.eventually("the file changes", has("two"))
+	if got := w.status("a"); !got.Ready || got.Incarnation != 1 {
+		t.Errorf("status %+v", got)
+	}
+}
+
+func TestAPluginThatCannotBeRunSaysWhy(t *testing.T) {
+	w := newWorld(t)
+	w.add("a", &program{stages: []string{"A"}}, func(s *Spec) { s.Problem = "two targets are named east" })
+	if got := w.awaitReason("a", v1alpha1.PluginReasonRefused); got.Message != "two targets are named east" {
+		t.Errorf("status %+v", got)
+	}
+	w.set("a")
+	w.awaitReady("a")
 }

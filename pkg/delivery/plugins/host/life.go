@@ -77,10 +77,12 @@ func (l *life) watch(ctx context.Context) end {
 		case <-l.process.Done():
 			return l.exited()
 		case <-l.changed:
-			if !l.differs() {
-				continue
+			if l.differs() {
+				return l.drain(ctx)
 			}
-			return l.drain(ctx)
+			if err := process.WriteFiles(l.host.home(l.name), l.user, l.spec.Files); err != nil {
+				return l.giveUp("write its files: " + err.Error())
+			}
 		case said := <-l.answers:
 			l.asking = false
 			if failure := l.heard(said); failure != "" {
@@ -107,11 +109,12 @@ func (l *life) differs() bool {
 	if next == nil {
 		return true
 	}
-	has, wants := l.spec, *next
-	l.spec.Grace, l.spec.Generation = wants.Grace, wants.Generation
-	has.Grace, has.Generation = wants.Grace, wants.Generation
+	if !sameProcess(l.spec, *next) {
+		return true
+	}
+	l.spec = *next
 	l.note(func(*Status) {})
-	return !sameProcess(has, wants)
+	return false
 }
 
 // ask asks the plugin for its stages, the first time also for its services.

@@ -131,10 +131,8 @@ func (s *supervisor) run(ctx context.Context) {
 			}
 			continue
 		}
-		if spec.Suspend {
-			s.note(func(of *Status) {
-				of.Ready, of.Reason, of.Message = false, v1alpha1.PluginReasonSuspended, "spec.suspend is set"
-			})
+		if reason, why := spec.kept(); reason != "" {
+			s.note(func(of *Status) { of.Ready, of.Reason, of.Message = false, reason, why })
 			s.pause(ctx, 0)
 			continue
 		}
@@ -157,6 +155,17 @@ func (s *supervisor) run(ctx context.Context) {
 			of.Ready, of.Reason, of.Message = false, v1alpha1.PluginReasonExited, "the server stops"
 		}
 	})
+}
+
+// kept is why a plugin is not to run, as a reason and for people.
+func (s *Spec) kept() (reason, message string) {
+	switch {
+	case s.Suspend:
+		return v1alpha1.PluginReasonSuspended, "spec.suspend is set"
+	case s.Problem != "":
+		return v1alpha1.PluginReasonRefused, s.Problem
+	}
+	return "", ""
 }
 
 // settle drops what was told of the spec that is read next.
@@ -308,6 +317,9 @@ func (s *supervisor) start(spec Spec, program string, output *process.Output) (*
 			return nil, fmt.Errorf("give it a user of its own: %w", err)
 		}
 	}
+	if err := process.WriteFiles(of.Home, of.User, spec.Files); err != nil {
+		return nil, fmt.Errorf("write its files: %w", err)
+	}
 	conn, err := dial(port)
 	if err != nil {
 		return nil, err
@@ -351,6 +363,6 @@ func (s *supervisor) port(wanted int32) (int32, error) {
 
 // sameProcess reports whether one process will do for both.
 func sameProcess(a, b Spec) bool {
-	a.Grace, a.Generation = b.Grace, b.Generation
+	a.Grace, a.Generation, a.Files = b.Grace, b.Generation, b.Files
 	return reflect.DeepEqual(a, b)
 }
