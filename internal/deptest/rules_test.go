@@ -350,6 +350,17 @@ var rules = map[string]Rule{
 		Allow:  []string{"pkg/delivery/plugins/wire/..."},
 		Why:    "the protocol is PipeCD's: what of it becomes of our objects is for those who speak it to say",
 	},
+	"programs of plugins are fetched without the API": {
+		From:   []string{"pkg/delivery/plugins/fetch"},
+		Forbid: []string{"apis/...", "generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/..."},
+		Why:    "an address and a checksum are values; which Plugin has them, and who may say so, is decided before",
+	},
+	"what a Piped file says follows from the file": {
+		From:   []string{"pkg/delivery/plugins/piped"},
+		Forbid: []string{"generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/...", "net/http", "os"},
+		Allow:  []string{"pkg/delivery/pipecd"}, // how a field is told that nobody acts upon
+		Why:    "programs are fetched, and checksums made, by who wants the Plugins",
+	},
 	"files of strangers are rendered in a process of their own": {
 		From:   []string{"cmd/...", "pkg/..."},
 		Except: []string{"pkg/delivery/render"},
@@ -371,7 +382,7 @@ var rules = map[string]Rule{
 		From:   []string{"apis/...", "cmd/...", "config/...", "generated/...", "pkg/..."},
 		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/delivery/v1alpha1/fake", "generated/clientset/versioned/typed/manifold/v1alpha1/fake", "pkg/delivery/pulls/forges/forgetest", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest"},
 		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/delivery/pulls/forges/forgetest", "pkg/placement/build", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
-			"k8s.io/utils/clock/testing", "generated/clientset/versioned/fake/..."},
+			"k8s.io/utils/clock/testing", "generated/clientset/versioned/fake/...", "github.com/google/go-containerregistry/..."},
 		Why: "what is for tests does not belong into the binary",
 	},
 }
