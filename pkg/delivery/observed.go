@@ -46,7 +46,7 @@ type Report struct {
 	Progress int64
 	// Failure says why the cluster has refused what it was to apply. Waiting is what keeps it from being ready.
 	Failure, Waiting string
-	// Pods is how many of its pods are ready, and Endpoints how many of these may receive traffic.
+	// Pods is how many of its pods are ready, and Endpoints how many of these traffic gets to in the cluster, by its own slices of endpoints.
 	Pods, Endpoints int32
 	// Weight is its share of the traffic that is in force. Of an application whose traffic nobody shares out it is what the set says.
 	Weight int32

@@ -25,6 +25,9 @@ const (
 	maxEndpointsElsewhere = 1000
 )
 
+// SlicesOfPods selects, of the slices in any cluster, those that its own controller makes of the pods of Services.
+const SlicesOfPods = discoveryv1.LabelManagedBy + "=" + endpointSliceController
+
 // MadeOfPods reports whether a slice is one that the logical cluster makes of the pods that it shows.
 func MadeOfPods(in *discoveryv1.EndpointSlice) bool {
 	return in.Labels[discoveryv1.LabelManagedBy] == endpointSliceController

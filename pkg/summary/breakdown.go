@@ -18,6 +18,9 @@ type ClusterStatus struct {
 	Ready     int32 `json:"ready,omitempty"`
 	Available int32 `json:"available,omitempty"`
 	Updated   int32 `json:"updated,omitempty"`
+	// Unproxied is how many of the ready replicas of an application that shares out requests these do not get to yet: the slices of endpoints of the cluster
+	// do not name them, or have not for long enough that each of its nodes goes by them.
+	Unproxied int32 `json:"unproxied,omitempty"`
 	// Start is the ordinal of the first replica of a StatefulSet in the cluster.
 	Start int32 `json:"start,omitempty"`
 	// Succeeded and Failed are the pods of a Job that have ended; Replicas are those that have not. Ended is how the Job itself has there:
@@ -59,6 +62,7 @@ func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 		}
 		entry.Generation, entry.Stale, entry.Problem = report.Generation, report.Stale, report.Problem
 		entry.Revision, entry.Target, entry.Routes = report.Revision, report.Target, report.Routes
+		entry.Unproxied = min(report.Unproxied, entry.Ready)
 		entry.Waits, entry.Refused, entry.Doubt = report.Waits, report.Refused, strings.Join(report.Doubts, "; ")
 		out[cluster] = entry
 	}

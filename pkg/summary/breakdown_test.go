@@ -22,6 +22,11 @@ func TestBreakdown(t *testing.T) {
 			map[string]Report{"east": and(done(1), silent)},
 			`{"east":{"replicas":1,"ready":1,"available":1,"updated":1,"generation":2,"stale":true}}`,
 		},
+		"replicas that requests do not get to, of those that are ready": {
+			map[string]Report{"east": and(done(2), unproxied(1)), "west": and(done(1), unproxied(3))},
+			`{"east":{"replicas":2,"ready":2,"available":2,"updated":2,"unproxied":1,"generation":2},` +
+				`"west":{"replicas":1,"ready":1,"available":1,"updated":1,"unproxied":1,"generation":2}}`,
+		},
 		"a cluster that cannot hold it":            {map[string]Report{"east": and(done(1), conflict)}, `{"east":{"problem":"the name is taken"}}`},
 		"scaled to zero leaves the generation":     {map[string]Report{"east": done(0)}, `{"east":{"generation":2}}`},
 		"a cluster that has not reported anything": {map[string]Report{"east": {}}, `{"east":{}}`},

@@ -91,6 +91,10 @@ func and(in Report, edits ...func(*Report)) Report {
 	return in
 }
 
+func unproxied(replicas int32) func(*Report) {
+	return func(in *Report) { in.Unproxied = replicas }
+}
+
 func silent(in *Report)   { in.Stale = true }
 func older(in *Report)    { in.Generation = 1 }
 func conflict(in *Report) { in.Generation, in.Problem, in.Live = 0, "the name is taken", nil }

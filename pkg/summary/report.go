@@ -59,6 +59,8 @@ type Report struct {
 	Withdrawal   Withdrawal
 	// Refused tells of pods that the cluster does not let be made; nil if there are none.
 	Refused *placement.Refusal
+	// Unproxied is how many ready replicas requests do not get to yet, see ClusterStatus.
+	Unproxied int32
 	// Revisions are the hashes of the upstream templates that the cluster's ControllerRevisions of the object carry out, by their names.
 	Revisions map[string]string
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
@@ -19,6 +20,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/classes"
 	"github.com/manifold-dev/manifold/pkg/syncer/physical"
 	"github.com/manifold-dev/manifold/pkg/syncer/secrets"
+	"github.com/manifold-dev/manifold/pkg/syncer/services"
 )
 
 // below is a physical cluster as its syncer sees it.
@@ -32,6 +34,8 @@ type below struct {
 	projected map[schema.GroupVersionResource]cache.SharedIndexInformer
 	secrets   *secrets.Watch
 	classes   classes.Set
+	slices    *physical.Watch // those that the cluster makes of pods, of which inside tells
+	inside    *services.Inside
 	apiServer sets.Set[netip.Addr] // what the Service of its API server has; set before anything else runs
 }
 
@@ -81,11 +85,22 @@ func newBelow(client kubernetes.Interface, logicalCluster string, budget *bounds
 			return nil, err
 		}
 	}
+	ours := v1alpha1.LabelLogicalCluster + "=" + logicalCluster + "," + projection.SlicesOfPods // controllers copy the labels of the Service
+	if b.slices, err = b.watcher.Watch(identity.EndpointSlices, ours, services.TrimSlice); err != nil {
+		return nil, err
+	}
+	if err := b.slices.Informer.SetWatchErrorHandlerWithContext(physical.LogWatchError); err != nil {
+		return nil, fmt.Errorf("watch EndpointSlices: %w", err)
+	}
+	if b.inside, err = services.NewInside(b.slices, clock.RealClock{}); err != nil {
+		return nil, err
+	}
 	return b, b.Index()
 }
 
 // start runs the watches until ctx ends and waits for the first lists. Namespaces come first: they tell which pods may be ours.
 func (b *below) start(ctx context.Context) error {
+	b.inside.Start(ctx)
 	if err := physical.StartTogether(ctx, b.owned); err != nil {
 		return err
 	}
@@ -109,6 +124,7 @@ func (b *below) stop() {
 	for _, w := range slices.Concat(b.owned, b.all) {
 		w.Stop()
 	}
+	b.inside.Stop()
 	b.secrets.Wait()
 }
 

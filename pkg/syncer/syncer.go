@@ -33,6 +33,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 	"github.com/manifold-dev/manifold/pkg/syncer/reporting"
 	"github.com/manifold-dev/manifold/pkg/syncer/route"
+	"github.com/manifold-dev/manifold/pkg/syncer/services"
 	"github.com/manifold-dev/manifold/pkg/syncer/states"
 	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 	"github.com/manifold-dev/manifold/pkg/syncer/strangers"
@@ -221,7 +222,15 @@ func (s *Syncer) mirror() {
 		Overrides: s.Overrides, Uses: s.Uses, HoldsIn: s.below.holdsIn, PodHooks: s.Upstream.PodWebhooks,
 	})
 	s.holding = holding.New(holding.Options{
-		Cluster: s.trust, Above: s.Upstream.Cluster, Services: s.Upstream.Services, Synced: s.HasSynced, LeftBehind: s.Upstream.Demand.LeftBehind,
+		Cluster: s.trust, Above: s.Upstream.Cluster, Services: s.Upstream.Services, Inside: s.below.inside, Synced: s.HasSynced,
+		LeftBehind: s.Upstream.Demand.LeftBehind,
+	})
+	s.below.inside.Woken(func(who services.Waiter) {
+		if who.Cluster == "" {
+			s.told(who.Key, true)
+		} else {
+			s.Upstream.router.WakeOne(who)
+		}
 	})
 	s.addresses = addresses.New(addresses.Options{
 		Cluster: s.trust, Demand: s.Upstream.Demand, Drain: s.Upstream.outside.Drain, Gateways: func() []addresses.Gateway { return s.Upstream.gatewaysIn(s.cluster) },
@@ -232,6 +241,7 @@ func (s *Syncer) mirror() {
 			return kind.Resource == identity.Services && s.planner.Inward(kind, above, live)
 		},
 		Dependents: func(w identity.Workload) []identity.Key { return s.Upstream.Demand.DependentsIn(w, s.cluster) }, Goes: s.Upstream.Goes, Changed: s.changed,
+		Unproxied: s.holding.Unproxied,
 	})
 	s.events = mirrors.NewEvents(s.claims, s.reports.PodsRefused)
 }

@@ -288,7 +288,7 @@ func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies
 	if !reported.Stale { // what a silent cluster said last serves nobody
 		sum.Pods += reported.Ready
 		if l.behind(object, cluster) {
-			sum.Endpoints += reported.Ready
+			sum.Endpoints += max(0, reported.Ready-reported.Unproxied)
 		}
 	}
 	switch why := why(reported); {

@@ -241,8 +241,15 @@ func TestEndpointsAreReadyPodsBehindTheService(t *testing.T) {
 	for name, test := range map[string]struct {
 		routing         func(string) Routing
 		stale           bool
+		unproxied       int32
 		pods, endpoints int32
 	}{
+		"requests get to one of two yet": {
+			routing: func(string) Routing { return Routing{InForce: true} }, unproxied: 1, pods: 5, endpoints: 1,
+		},
+		"requests get to none yet": {
+			routing: func(string) Routing { return Routing{InForce: true} }, unproxied: 2, pods: 5,
+		},
 		"requests are shared out":              {routing: func(string) Routing { return Routing{InForce: true} }, pods: 5, endpoints: 2},
 		"what a silent cluster said is no pod": {routing: func(string) Routing { return Routing{InForce: true} }, stale: true},
 		"nobody shares out requests":           {pods: 5, endpoints: 5},
@@ -259,7 +266,7 @@ func TestEndpointsAreReadyPodsBehindTheService(t *testing.T) {
 				n := *object.Clusters["east"].Replicas
 				w.Present = append(w.Present, Present{Key: object.Key, Workload: true, Object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: object.Name, Annotations: map[string]string{
 					v1alpha1.AnnotationVariant: delivery.Canary, manifold.AnnotationPlacement: fmt.Sprintf(`{"east":{"replicas":%d}}`, n),
-					manifold.AnnotationStatus: fmt.Sprintf(`{"east":{"replicas":%d,"ready":%d,"stale":%t}}`, n, n, test.stale),
+					manifold.AnnotationStatus: fmt.Sprintf(`{"east":{"replicas":%d,"ready":%d,"unproxied":%d,"stale":%t}}`, n, n, test.unproxied, test.stale),
 				}}}})
 			}
 			seen := Clusters(w)["east"]

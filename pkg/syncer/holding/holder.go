@@ -19,8 +19,10 @@ import (
 // Options say what is asked about what a cluster holds.
 type Options struct {
 	*trust.Cluster
-	Above    *logical.Cluster
+	Above *logical.Cluster
+	// Services are those of the logical cluster, and Inside says where they lead in this one.
 	Services *services.Services
+	Inside   *services.Inside
 	// Synced reports whether everything that the cluster holds has been seen.
 	Synced func() bool
 	// LeftBehind reports whether a cluster runs pods that are for a workload to take over which is not placed there.

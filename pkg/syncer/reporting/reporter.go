@@ -33,6 +33,9 @@ type Options struct {
 	// Leaving reports whether none of the workloads behind the addresses of an object is to run in the cluster any more, and whether the last replicas
 	// of one of them are to end once the addresses have left the status.
 	Leaving func(kind projection.Kind, above projection.Object) (leaves, asks bool)
+	// Unproxied counts, of so many replicas of a workload that are ready, those that requests do not get to everywhere in the cluster yet, if anybody waits
+	// for that.
+	Unproxied func(w identity.Workload, ready int32) int32
 	// Goes reports whether an object of the logical cluster is on its way out of all clusters.
 	Goes func(key identity.Key) bool
 	// Changed tells that there is something new to report of an object.
@@ -77,6 +80,9 @@ func (r *Reporter) Report(key identity.Key, above projection.Object) (report sum
 	report.Live, report.Doubts = r.sane(kind, key, above, live)
 	live = report.Live.(projection.Object)
 	report.Refused = r.Refused(kind, live)
+	if projected.Workload && kind.Breakdown {
+		report.Unproxied = r.Unproxied(identity.Workload{Kind: projected, Object: above}, kind.Counts(live).Ready)
+	}
 	if len(kind.Addresses(live)) > 0 {
 		report.Leaves, report.Asks = r.Leaving(projected, above)
 	}

@@ -6,6 +6,8 @@ package services
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -33,7 +35,7 @@ type Services struct {
 	waiters map[cache.ObjectName]sets.Set[Waiter]
 }
 
-// Waiter is a cluster whose syncer looks again at an object.
+// Waiter is a cluster whose syncer looks again at an object, or "" for what tells of the object in its status.
 type Waiter struct {
 	Cluster string
 	Key     identity.Key
@@ -87,6 +89,16 @@ func (s *Services) Changed(service cache.ObjectName) {
 	}
 }
 
+// wakeAll wakes all who wait.
+func (s *Services) wakeAll() {
+	s.mu.Lock()
+	services := slices.Collect(maps.Keys(s.waiters))
+	s.mu.Unlock()
+	for _, service := range services {
+		s.Changed(service)
+	}
+}
+
 // forget returns those who wait for a Service, and lets them wait no longer.
 func (s *Services) forget(service cache.ObjectName) sets.Set[Waiter] {
 	s.mu.Lock()
@@ -100,13 +112,22 @@ func (s *Services) forget(service cache.ObjectName) sets.Set[Waiter] {
 func (s *Services) Pods(service cache.ObjectName) sets.Set[types.UID] {
 	out := sets.New[types.UID]()
 	for _, slice := range s.Slices(service) {
-		for _, endpoint := range slice.Endpoints {
-			if endpoint.TargetRef != nil && ptr.Deref(endpoint.Conditions.Ready, true) {
-				out.Insert(endpoint.TargetRef.UID)
-			}
+		for uid := range named(slice) {
+			out.Insert(uid)
 		}
 	}
 	return out
+}
+
+// named are the pods that a slice names as ready.
+func named(slice *discoveryv1.EndpointSlice) iter.Seq[types.UID] {
+	return func(yield func(types.UID) bool) {
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.TargetRef != nil && ptr.Deref(endpoint.Conditions.Ready, true) && !yield(endpoint.TargetRef.UID) {
+				return
+			}
+		}
+	}
 }
 
 // Slices returns the slices that a Service has, in a list that may be changed.

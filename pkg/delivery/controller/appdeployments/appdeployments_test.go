@@ -206,6 +206,30 @@ func TestRequestsStayWhereTheyGoUntilWhatGetsThemIsReady(t *testing.T) {
 	w.says(oam.ConditionRouted, metav1.ConditionTrue, "")
 }
 
+// K29: that pods are ready says nothing of what the nodes of their cluster know.
+func TestRequestsStayWhereTheyGoUntilTheyGetToReadyPods(t *testing.T) {
+	w := shopWorld(t)
+	w.apply("{" + spec(one) + ", trafficRules: [{weightedTargets: [{revisionName: 1, percent: 100}]}]}")
+	w.settle()
+	w.unproxied = map[string]bool{"web:2": true}
+	w.apply("{" + spec(one, two) + fmt.Sprintf(rules, 50, 50) + "}")
+	w.settle()
+	w.says(oam.ConditionRouted, metav1.ConditionFalse, "until pods of revision 2 are ready, and get them")
+	routes := func() int {
+		got, _, _ := unstructured.NestedSlice(w.customs[wantedKey{"VirtualService", "example-app"}].Object, "spec", "http")
+		return len(got[0].(map[string]any)["route"].([]any))
+	}
+	if routes() != 1 {
+		t.Error("requests go to pods that no node knows")
+	}
+	w.unproxied = nil
+	w.settle()
+	w.says(oam.ConditionRouted, metav1.ConditionTrue, "")
+	if routes() != 2 {
+		t.Error("requests go to one revision alone")
+	}
+}
+
 func TestK17AHostIsPublishedWhereItsRevisionRuns(t *testing.T) {
 	w := shopWorld(t)
 	w.apply("{trafficMode: Istio, " + spec(strings.Replace(one, "{name: 1,", "{name: 1, service: {http: {host: v1.example.com, tls: {mode: mutual}}},", 1), two) + "}")

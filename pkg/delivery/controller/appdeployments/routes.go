@@ -91,12 +91,12 @@ func (r *run) backends() (map[string]oam.Backend, map[string]string) {
 	return out, byName
 }
 
-// capacity is how many replicas a revision has in the clusters in which it is ready to serve. It goes by what is ordered, so that a pod which comes or goes
+// capacity is how many replicas a revision has in the clusters in which requests get to it. It goes by what is ordered, so that a pod which comes or goes
 // changes nothing.
 func (r *run) capacity(variant string, size oam.Size) map[string]int32 {
 	out := map[string]int32{}
 	for cluster := range size {
-		if total := size.Total(cluster); total > 0 && r.pods(variant, cluster) > 0 {
+		if total := size.Total(cluster); total > 0 && r.endpoints(variant, cluster) > 0 {
 			out[cluster] = total
 		}
 	}
@@ -115,7 +115,7 @@ func (r *run) unroutable(backends map[string]oam.Backend) string {
 		case !has:
 			return fmt.Sprintf("requests stay where they go: no Service leads to the pods of revision %s (%s)", name, r.spec.Revisions[i].Reference())
 		case len(backend.Ready) == 0:
-			return fmt.Sprintf("requests stay where they go until pods of revision %s are ready", name)
+			return fmt.Sprintf("requests stay where they go until pods of revision %s are ready, and get them", name)
 		}
 	}
 	return ""

@@ -253,6 +253,11 @@ func (r *run) pods(variant, cluster string) int32 {
 	return r.seen[variant][cluster].Variants[variant].Pods
 }
 
+// endpoints is how many pods of a revision requests get to in a cluster.
+func (r *run) endpoints(variant, cluster string) int32 {
+	return r.seen[variant][cluster].Variants[variant].Endpoints
+}
+
 // proceed decides what is done now, notes it, and does it.
 func (r *run) proceed(ctx context.Context) error {
 	step, err := r.decide()

@@ -60,9 +60,10 @@ type world struct {
 	customs map[wantedKey]*unstructured.Unstructured
 	// home is the cluster of the object itself, "" if it does not say.
 	home string
-	// writes are those of objects. Clusters that are dead do nothing, and images that are broken never get ready.
-	writes       []string
-	dead, broken map[string]bool
+	// writes are those of objects. Clusters that are dead do nothing, and images that are broken never get ready. Requests do not get
+	// to those that are unproxied.
+	writes                  []string
+	dead, broken, unproxied map[string]bool
 }
 
 type wantedKey struct{ kind, name string }
@@ -398,6 +399,9 @@ func (w *world) carry() {
 			entry := summary.ClusterStatus{Replicas: share.Replicas, Updated: share.Replicas, Generation: deployment.Generation}
 			if !w.broken[deployment.Spec.Template.Spec.Containers[0].Image] {
 				entry.Ready, entry.Available = share.Replicas, share.Replicas
+			}
+			if w.unproxied[deployment.Spec.Template.Spec.Containers[0].Image] {
+				entry.Unproxied = share.Replicas
 			}
 			reported[cluster] = entry
 		}
