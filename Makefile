@@ -57,7 +57,7 @@ tools: ## Build the stock Kubernetes programs for tests and demo into _output/to
 	@go run ./hack/stock/buildtools
 
 .PHONY: clients
-clients: ## Build Helm, Prometheus and the operators that the end-to-end tests run against clusters
+clients: ## Build Helm, Prometheus, the operators and the plugins that the end-to-end tests run against clusters
 	@go run ./hack/stock/buildtools -clients
 
 # These end by Ctrl-C, which "go run" would take for a failure.

@@ -1,6 +1,6 @@
 // Command buildtools builds the stock programs that the test clusters run, as far as they are missing or not as pinned. With -clients it builds
-// Helm, Prometheus and the operators that the end-to-end tests run against clusters, with -operators the further ones that "make operators" runs,
-// with -gateway the gateway that requests from outside go through.
+// Helm, Prometheus, the operators and the plugins that the end-to-end tests run against clusters, with -operators the further ones that
+// "make operators" runs, with -gateway the gateway that requests from outside go through.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 }
 
 func run() error {
-	clients := flag.Bool("clients", false, "build Helm, Prometheus and the operators of the end-to-end tests instead")
+	clients := flag.Bool("clients", false, "build Helm, Prometheus, the operators and the plugins of the end-to-end tests instead")
 	operators := flag.Bool("operators", false, "build the operators that are tested only when asked for instead")
 	gateway := flag.Bool("gateway", false, "build the gateway that is tested only when asked for instead")
 	flag.Parse()

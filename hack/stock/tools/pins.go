@@ -30,7 +30,7 @@ type pins struct {
 	released time.Time
 	// goVersion is the toolchain that builds.
 	goVersion string
-	// sources is a hash of the files in dir.
+	// sources is a hash of the files in dir and in its folders.
 	sources string
 }
 
@@ -42,9 +42,11 @@ type modFile struct {
 	}
 }
 
-func readPins(ctx context.Context, dir string) (*pins, error) {
+// readPins reads a go.mod, or a file that stands for one.
+func readPins(ctx context.Context, path string) (*pins, error) {
 	var file modFile
-	raw, err := goCommand(ctx, dir, "mod", "edit", "-json")
+	dir := filepath.Dir(path)
+	raw, err := goCommand(ctx, dir, "mod", "edit", "-json", filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}
@@ -86,22 +88,30 @@ func releaseTime(ctx context.Context, dir, module string) (time.Time, error) {
 	return released, nil
 }
 
-// hashFiles returns a hash of the names and contents of the files in the folder.
+// hashFiles returns a hash of the names and contents of the files in the folder and in its folders, but for those that are modules of their own.
 func hashFiles(dir string) (string, error) {
-	entries, err := os.ReadDir(dir)
+	hash := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != dir:
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+				return filepath.SkipDir
+			}
+		case entry.Type().IsRegular():
+			raw, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			name, err := filepath.Rel(dir, path)
+			fmt.Fprintf(hash, "%s %d\n%s", name, len(raw), raw)
+			return err
+		}
+		return nil
+	})
 	if err != nil {
 		return "", err
-	}
-	hash := sha256.New()
-	for _, entry := range entries {
-		if !entry.Type().IsRegular() {
-			continue
-		}
-		raw, err := os.ReadFile(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(hash, "%s %d\n%s", entry.Name(), len(raw), raw)
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:8]), nil
 }
@@ -120,6 +130,15 @@ func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) 
 
 func (p *pins) version(module string) string {
 	return p.modules[module]
+}
+
+// tags are those that a program is built with. Go does not note in ours which sources they were built from, so that these get a hash of them as
+// a tag that no file asks for. Flags of the linker would not do: Go does not note these when paths are trimmed.
+func (p *pins) tags(prog program) string {
+	if prog.ours {
+		return "sources_" + p.sources
+	}
+	return prog.tags
 }
 
 // ldflags makes a program report the version it is: Kubernetes' programs carry none in their sources. Go does not note in a test
@@ -186,8 +205,8 @@ func (p *pins) differs(prog program, info *debug.BuildInfo) string {
 	if settings["-ldflags"] != p.ldflags(prog) {
 		return "built with other flags"
 	}
-	if settings["-tags"] != prog.tags {
-		return fmt.Sprintf("built with tags %q instead of %q", settings["-tags"], prog.tags)
+	if want := p.tags(prog); settings["-tags"] != want {
+		return fmt.Sprintf("built with tags %q instead of %q", settings["-tags"], want)
 	}
 	if got := settings["GOOS"] + "/" + settings["GOARCH"]; got != runtime.GOOS+"/"+runtime.GOARCH {
 		return "built for " + got
@@ -195,7 +214,11 @@ func (p *pins) differs(prog program, info *debug.BuildInfo) string {
 	if prog.test {
 		return "" // its flags tell
 	}
-	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+	modules := info.Deps
+	if !prog.ours {
+		modules = append([]*debug.Module{&info.Main}, modules...)
+	}
+	for _, m := range modules {
 		got := m.Version
 		if m.Replace != nil {
 			got = m.Replace.Version

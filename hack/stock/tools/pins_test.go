@@ -1,6 +1,8 @@
 package tools
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -98,5 +100,66 @@ func TestATestProgramDiffersByItsFlags(t *testing.T) {
 	p.sources = "fedcba9876543210"
 	if got, want := p.differs(suite, info), "built with other flags"; got != want {
 		t.Errorf("differs() = %q, want %q for what was built from other files", got, want)
+	}
+}
+
+func TestAProgramOfOursDiffersByItsSources(t *testing.T) {
+	p := &pins{modules: map[string]string{"example.com/sdk": "v0.4.0"}, goVersion: "go1.26.8", sources: "0123456789abcdef"}
+	toy := program{name: ToyPlugin, module: "example.com/sdk", pkg: "example.com/plugins/toy", ours: true}
+	info := &debug.BuildInfo{
+		GoVersion: "go1.26.8",
+		Path:      "example.com/plugins/toy",
+		Main:      debug.Module{Path: "example.com/plugins", Version: "(devel)"},
+		Deps:      []*debug.Module{{Path: "example.com/sdk", Version: "v0.4.0"}},
+		Settings: []debug.BuildSetting{
+			{Key: "-tags", Value: p.tags(toy)},
+			{Key: "GOOS", Value: runtime.GOOS},
+			{Key: "GOARCH", Value: runtime.GOARCH},
+		},
+	}
+	if got := p.differs(toy, info); got != "" {
+		t.Errorf("differs() = %q, want none for what was built from the same files", got)
+	}
+	p.sources = "fedcba9876543210"
+	if got, want := p.differs(toy, info), `built with tags "sources_0123456789abcdef" instead of "sources_fedcba9876543210"`; got != want {
+		t.Errorf("differs() = %q, want %q for what was built from other files", got, want)
+	}
+	p.sources, p.modules["example.com/sdk"] = "0123456789abcdef", "v0.1.0"
+	if got, want := p.differs(toy, info), "built with example.com/sdk v0.4.0, pinned is v0.1.0"; got != want {
+		t.Errorf("differs() = %q, want %q for what was built with another SDK", got, want)
+	}
+}
+
+func TestTheHashOfSourcesIsThatOfAllFilesOfTheModule(t *testing.T) {
+	dir := t.TempDir()
+	write := func(path, content string) {
+		t.Helper()
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash := func() string {
+		t.Helper()
+		out, err := hashFiles(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	write("go.mod", "module example.com")
+	write("toy/main.go", "package main")
+	before := hash()
+	write("other/go.mod", "module example.com/other")
+	write("other/main.go", "package main")
+	if hash() != before {
+		t.Error("a module in the folder changes the hash, of which it is no part")
+	}
+	write("toy/main.go", "package main // changed")
+	if hash() == before {
+		t.Error("a file in a folder of the module does not change the hash")
 	}
 }

@@ -1,12 +1,13 @@
 // Package tools builds the stock programs that the test clusters run: etcd, the Kubernetes control plane, kubectl, kwok and
-// metrics-server; those that hold clusters against Kubernetes' own conformance specs; and those that use a cluster as its users do, Helm,
-// Prometheus, operators and a gateway, of which some are built only when they are asked for.
+// metrics-server; those that hold clusters against Kubernetes' own conformance specs; those that use a cluster as its users do, Helm,
+// Prometheus, operators and a gateway, of which some are built only when they are asked for; and plugins that delivery runs.
 //
 // Each is built from the module that a go.mod in hack/tools pins, into _output/tools/bin, and only when the program there was not built
 // from exactly these modules with exactly these flags. What a program was built from is read from the program itself.
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,6 +49,10 @@ const (
 	Training              = "training-operator"
 	LeaderWorkerSet       = "lws"
 	Traefik               = "traefik"
+	ToyPlugin             = "toy-plugin"
+	ToyPluginOldest       = "toy-plugin-oldest"
+	WaitsPlugin           = "waits-plugin"
+	WaitsPluginOldest     = "waits-plugin-oldest"
 )
 
 // program is a program to build.
@@ -62,6 +67,15 @@ type program struct {
 	tags string
 	// folder of the go.mod that pins it, below the root of the repository.
 	folder string
+	// modfile is the file in the folder that pins it, where that is not go.mod.
+	modfile string
+	// ours says that the program is in the folder itself, made with the module.
+	ours bool
+}
+
+// pinned returns the file that pins the program.
+func (p program) pinned(root string) string {
+	return filepath.Join(root, p.folder, cmp.Or(p.modfile, "go.mod"))
 }
 
 const kubernetesModule = "k8s.io/kubernetes"
@@ -87,6 +101,7 @@ const (
 	trainingFolder      = "hack/tools/training-operator"
 	lwsFolder           = "hack/tools/lws"
 	traefikFolder       = "hack/tools/traefik"
+	pluginsFolder       = "hack/tools/plugins"
 )
 
 func programs() []program {
@@ -134,6 +149,23 @@ func clientPrograms() []program {
 	}
 }
 
+// pluginPrograms are plugins for delivery, made with the newest SDK that plugins of PipeCD are released with, and with the oldest. The proxy
+// has none of the plugins that are released with it.
+func pluginPrograms() []program {
+	const (
+		sdk    = "github.com/pipe-cd/piped-plugin-sdk-go"
+		toy    = "github.com/manifold-dev/manifold/hack/tools/plugins/toy"
+		waits  = "github.com/manifold-dev/manifold/hack/tools/plugins/waits"
+		oldest = "oldest.mod"
+	)
+	return []program{
+		{name: ToyPlugin, module: sdk, pkg: toy, folder: pluginsFolder, ours: true},
+		{name: ToyPluginOldest, module: sdk, pkg: toy, folder: pluginsFolder, modfile: oldest, ours: true},
+		{name: WaitsPlugin, module: sdk, pkg: waits, folder: pluginsFolder, ours: true},
+		{name: WaitsPluginOldest, module: sdk, pkg: waits, folder: pluginsFolder, modfile: oldest, ours: true},
+	}
+}
+
 // operatorPrograms are the operators that take too long to build for every run of the end-to-end tests.
 func operatorPrograms() []program {
 	const (
@@ -168,7 +200,7 @@ func gatewayPrograms() []program {
 
 // asked are the programs that are built one by one.
 func asked() []program {
-	return slices.Concat(clientPrograms(), operatorPrograms(), gatewayPrograms())
+	return slices.Concat(clientPrograms(), pluginPrograms(), operatorPrograms(), gatewayPrograms())
 }
 
 // SourceOf returns the folder with the sources of the module that a program of BuildClients, BuildOperators or BuildGateway is built from, where
@@ -188,12 +220,11 @@ func SourceOfModule(ctx context.Context, root, name, module string) (string, err
 		if p.name != name {
 			continue
 		}
-		folder := filepath.Join(root, p.folder)
-		pins, err := readPins(ctx, folder)
+		pins, err := readPins(ctx, p.pinned(root))
 		if err != nil {
 			return "", fmt.Errorf("read the pinned versions in %s: %w", p.folder, err)
 		}
-		raw, err := goCommand(ctx, folder, "mod", "download", "-json", module+"@"+pins.version(module))
+		raw, err := goCommand(ctx, pins.dir, "mod", "download", "-json", module+"@"+pins.version(module))
 		if err != nil {
 			return "", fmt.Errorf("get the sources of %s: %w", module, err)
 		}
@@ -243,7 +274,7 @@ func BuildWithoutMetrics(ctx context.Context, root string, out io.Writer) (dir s
 			others = append(others, p)
 			continue
 		}
-		pins, err := readPins(ctx, filepath.Join(root, p.folder))
+		pins, err := readPins(ctx, p.pinned(root))
 		if err != nil {
 			return "", false, fmt.Errorf("read the pinned versions in %s: %w", p.folder, err)
 		}
@@ -258,9 +289,9 @@ func BuildConformance(ctx context.Context, root string, out io.Writer) (string, 
 	return buildAll(ctx, root, conformancePrograms(), out)
 }
 
-// BuildClients does the same for Helm, Prometheus and the operators that the end-to-end tests run against the logical cluster.
+// BuildClients does the same for Helm, Prometheus, the operators and the plugins that the end-to-end tests run against the logical cluster.
 func BuildClients(ctx context.Context, root string, out io.Writer) (string, error) {
-	return buildAll(ctx, root, clientPrograms(), out)
+	return buildAll(ctx, root, slices.Concat(clientPrograms(), pluginPrograms()), out)
 }
 
 // BuildOperators does the same for the operators that are tested only when asked for.
@@ -296,12 +327,13 @@ func buildAll(ctx context.Context, root string, programs []program, out io.Write
 	want := map[string]*pins{}
 	var stale []program
 	for _, p := range programs {
-		if want[p.folder] == nil {
-			if want[p.folder], err = readPins(ctx, filepath.Join(root, p.folder)); err != nil {
+		file := p.pinned(root)
+		if want[file] == nil {
+			if want[file], err = readPins(ctx, file); err != nil {
 				return "", fmt.Errorf("read the pinned versions in %s: %w", p.folder, err)
 			}
 		}
-		if why := want[p.folder].stale(p, filepath.Join(dir, p.name)); why != "" {
+		if why := want[file].stale(p, filepath.Join(dir, p.name)); why != "" {
 			fmt.Fprintf(out, "tools: %s: %s\n", p.name, why)
 			stale = append(stale, p)
 		}
@@ -311,8 +343,8 @@ func buildAll(ctx context.Context, root string, programs []program, out io.Write
 		return dir, nil
 	}
 	for i, p := range stale {
-		label := fmt.Sprintf("tools: %d/%d %s %s", i+1, len(stale), p.name, want[p.folder].version(p.module))
-		if err := build(ctx, want[p.folder], p, filepath.Join(dir, p.name), label, out); err != nil {
+		label := fmt.Sprintf("tools: %d/%d %s %s", i+1, len(stale), p.name, want[p.pinned(root)].version(p.module))
+		if err := build(ctx, want[p.pinned(root)], p, filepath.Join(dir, p.name), label, out); err != nil {
 			return "", err
 		}
 	}
@@ -327,7 +359,10 @@ func build(ctx context.Context, pins *pins, p program, target, label string, out
 	if p.test {
 		args = []string{"test", "-C", pins.dir, "-c"} // -C comes first
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "-tags", p.tags, "-ldflags", pins.ldflags(p), "-o", scratch, p.pkg)...)
+	if p.modfile != "" {
+		args = append(args, "-modfile", p.modfile)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "-tags", pins.tags(p), "-ldflags", pins.ldflags(p), "-o", scratch, p.pkg)...)
 	var output strings.Builder
 	cmd.Stdout, cmd.Stderr = &output, &output
 
