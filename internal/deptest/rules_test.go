@@ -46,6 +46,7 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/contained":      {},
 	"pkg/delivery/copies":         {"."},
 	"pkg/delivery/drift":          {"."},
+	"pkg/delivery/insight":        {},
 	"pkg/delivery/manifests":      {},
 	"pkg/delivery/oam":            {"copies", "routing", "traffic"},
 	"pkg/delivery/routing":        {"."},

@@ -10,6 +10,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/cli/app/insight"
 	"github.com/manifold-dev/manifold/pkg/cli/listing"
 )
 
@@ -55,6 +56,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 		newSyncCommand(f, streams),
 		newRollbackCommand(f, streams),
 		newImportCommand(f, streams),
+		insight.NewCommand(f, streams, listing.Complete(f, resource, listing.Everything)),
 	)
 	return cmd
 }
