@@ -20,6 +20,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/fetch"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 )
@@ -62,7 +63,7 @@ func serve(config string) {
 // cached are programs that lie where a test has put them.
 type cached string
 
-func (c cached) Fetch(context.Context, string, string, bool) (string, error) { return string(c), nil }
+func (c cached) Get(context.Context, fetch.Source) (string, error) { return string(c), nil }
 
 // realHost runs programs as processes, with users of their own where the tests may.
 func realHost(t *testing.T, dir string) (*Host, string) {

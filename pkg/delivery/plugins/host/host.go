@@ -20,16 +20,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/fetch"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
 )
 
-// ErrChecksum says that a program is not the one that was asked for.
-var ErrChecksum = errors.New("checksum differs")
-
-// Programs obtain the programs of plugins.
+// Programs obtain the programs of plugins. fetch.Cache is one.
 type Programs interface {
-	// Fetch returns where the program of a URL lies, from a cache unless again says otherwise. The error is an ErrChecksum if what lies there has another checksum.
-	Fetch(ctx context.Context, url, sha256 string, again bool) (file string, err error)
+	// Get returns where a program lies.
+	Get(ctx context.Context, source fetch.Source) (file string, err error)
 }
 
 // Running is a program that runs. process.Process is one.

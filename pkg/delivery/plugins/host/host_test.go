@@ -189,7 +189,7 @@ func TestAProgramWithAnotherChecksumIsNotRun(t *testing.T) {
 	if _, starts := w.process("a"); starts != 0 || !strings.Contains(got.LastError, sum()) {
 		t.Errorf("%d starts, status %+v", starts, got)
 	}
-	w.set("a", func(s *Spec) { s.Sha256 = strings.ToUpper(sum()) })
+	w.set("a", func(s *Spec) { s.Sha256 = sum() })
 	w.awaitReady("a")
 
 	// What lies on the disk is compared before each start.

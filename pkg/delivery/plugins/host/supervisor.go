@@ -3,23 +3,19 @@ package host
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/fetch"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
 )
 
@@ -229,7 +225,7 @@ func (s *supervisor) live(ctx context.Context, spec Spec) end {
 	switch {
 	case errors.Is(err, errOther):
 		return end{asked: true}
-	case errors.Is(err, ErrChecksum):
+	case errors.Is(err, fetch.ErrDiffers):
 		return end{reason: v1alpha1.PluginReasonChecksumDiffers, message: err.Error()}
 	case err != nil:
 		return end{reason: v1alpha1.PluginReasonFetchFailed, message: err.Error()}
@@ -263,9 +259,9 @@ func (s *supervisor) obtain(ctx context.Context, spec Spec) (string, error) {
 	}
 	done := make(chan fetched, 1)
 	go func() {
-		file, err := s.host.Programs.Fetch(ctx, spec.URL, spec.Sha256, again)
+		file, err := s.host.Programs.Get(ctx, fetch.Source{URL: spec.URL, Sha256: spec.Sha256, Again: again})
 		if err == nil {
-			err = verify(file, spec.Sha256)
+			err = fetch.Verify(file, spec.Sha256) // whoever has looked before
 		}
 		done <- fetched{file, err}
 	}()
@@ -280,23 +276,6 @@ func (s *supervisor) obtain(ctx context.Context, spec Spec) (string, error) {
 		<-done
 		return "", errOther
 	}
-}
-
-// verify compares the checksum of a program, before each start.
-func verify(file, want string) error {
-	in, err := os.Open(file)
-	if err != nil {
-		return fmt.Errorf("read the program: %w", err)
-	}
-	defer in.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, in); err != nil {
-		return fmt.Errorf("read the program: %w", err)
-	}
-	if got := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(got, want) {
-		return fmt.Errorf("%w: the program has the SHA-256 %s, and spec.sha256 is %s; it is not run", ErrChecksum, got, want)
-	}
-	return nil
 }
 
 // start starts a program.

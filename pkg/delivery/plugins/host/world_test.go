@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/fetch"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/livestate"
@@ -163,11 +164,11 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Fetch implements Programs.
-func (w *world) Fetch(_ context.Context, url, _ string, again bool) (string, error) {
+// Get implements Programs.
+func (w *world) Get(_ context.Context, source fetch.Source) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fetches = append(w.fetches, fmt.Sprintf("%s %t", url, again))
+	w.fetches = append(w.fetches, fmt.Sprintf("%s %t", source.URL, source.Again))
 	return w.file, w.fetchErr
 }
 
