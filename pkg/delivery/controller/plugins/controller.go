@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -147,8 +148,8 @@ func (c *Controller) Run(ctx context.Context) error {
 		for _, plugin := range plugins {
 			names = append(names, plugin.Name)
 		}
-		if err := c.Host.Keep(names); err != nil {
-			return fmt.Errorf("remove what plugins have left that were deleted: %w", err)
+		if err := c.Host.Keep(names); err != nil { // of plugins that are no more, so there is nobody else to tell
+			klog.FromContext(ctx).Error(err, "Something is left of plugins that were deleted")
 		}
 	}
 	work.Run(ctx, c.queue, workers, c.sync)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -117,16 +118,18 @@ func New(o Options) *Host {
 	return &Host{Options: o, plugins: map[string]*supervisor{}, ports: map[string]int32{}}
 }
 
+const recordSuffix = ".json"
+
 func (h *Host) homes() string             { return filepath.Join(h.Dir, "homes") }
 func (h *Host) home(name string) string   { return filepath.Join(h.homes(), name) }
 func (h *Host) records() string           { return filepath.Join(h.Dir, "run") }
-func (h *Host) record(name string) string { return filepath.Join(h.records(), name+".json") }
+func (h *Host) record(name string) string { return filepath.Join(h.records(), name+recordSuffix) }
 func (h *Host) log(name string) string    { return filepath.Join(h.Dir, "logs", name+".log") }
 
 // Folder is where the files of a plugin are.
 func (h *Host) Folder(name string) string { return h.home(name) }
 
-// Prepare makes the folders of the host and ends what one has left that was killed.
+// Prepare makes the folders of the host.
 func (h *Host) Prepare() error {
 	// Plugins pass through these to their own folders, and see nothing of them.
 	for _, folder := range []string{h.Dir, h.homes()} {
@@ -137,7 +140,7 @@ func (h *Host) Prepare() error {
 			return fmt.Errorf("prepare the folder for plugins: %w", err)
 		}
 	}
-	return process.EndOrphans(h.records())
+	return nil
 }
 
 // Run keeps plugins alive until ctx ends. Then it stops them and returns when all of them are gone.
@@ -183,26 +186,39 @@ func (h *Host) Remove(name string) {
 	}
 }
 
-// Keep removes what plugins have left that are none of those. It is for a start, when some may have been deleted that nobody has told of.
+// Keep ends and removes what plugins have left that are none of those. It is for a start, when some may have been deleted that nobody has told of.
 func (h *Host) Keep(names []string) error {
-	entries, err := os.ReadDir(h.homes())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var errs []error
-	for _, entry := range entries {
-		if !slices.Contains(names, entry.Name()) {
-			errs = append(errs, h.clear(entry.Name()))
+	for _, folder := range []string{h.homes(), h.records()} {
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+		for _, entry := range entries {
+			if name := strings.TrimSuffix(entry.Name(), recordSuffix); !slices.Contains(names, name) {
+				errs = append(errs, h.clear(name))
+			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// clear removes the folder of a plugin, whose user another one may get then.
-func (h *Host) clear(name string) error { return os.RemoveAll(h.home(name)) }
+// orphan ends what a plugin has left when the server was killed.
+func (h *Host) orphan(name string) error {
+	var user *process.User
+	if h.Users != nil {
+		user = h.Users.Owner(name)
+	}
+	return process.EndOrphan(h.record(name), user)
+}
+
+// clear removes all that a plugin has left but its log. Another one may get its user then.
+func (h *Host) clear(name string) error {
+	if err := h.orphan(name); err != nil {
+		return err
+	}
+	return os.RemoveAll(h.home(name))
+}
 
 // dismiss forgets a plugin, unless it is wanted again.
 func (h *Host) dismiss(s *supervisor) bool {

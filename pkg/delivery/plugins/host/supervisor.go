@@ -120,6 +120,12 @@ func (s *supervisor) run(ctx context.Context) {
 	failures := 0
 	for ctx.Err() == nil {
 		s.settle()
+		if err := s.host.orphan(s.name); err != nil { // nothing runs now that is ours
+			failures++
+			s.failed(end{reason: v1alpha1.PluginReasonRefused, message: err.Error()}, failures)
+			s.pause(ctx, delay(failures))
+			continue
+		}
 		spec := s.wanted()
 		if spec == nil {
 			if s.leave() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,23 +17,16 @@ const (
 	betweenSweeps = 10 * time.Millisecond
 )
 
-// EndOrphans ends the programs that the records in a folder tell of, with all that they have started, and removes the records. It is for a server that starts: those
-// programs belong to one that was killed. It never ends a process that merely has the number of one.
-func EndOrphans(folder string) error {
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
-	if err != nil {
-		return err
+// EndOrphan ends the program that a record tells of, with all that it has started, and all that a user of its own has, and removes the record. It is for a server that
+// starts: the program belongs to one that was killed. It never ends a process that merely has the number of one.
+func EndOrphan(file string, user *User) error {
+	if err := endOrphan(file, user); err != nil {
+		return fmt.Errorf("end what is left of a server that was killed: %w", err)
 	}
-	var errs []error
-	for _, file := range files {
-		if err := endOrphan(file); err != nil {
-			errs = append(errs, fmt.Errorf("end what is left of a server that was killed: %w", err))
-		}
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
-func endOrphan(file string) error {
+func endOrphan(file string, user *User) error {
 	of, err := readRecord(file)
 	if err != nil {
 		return err
@@ -43,10 +35,14 @@ func endOrphan(file string) error {
 	if err != nil {
 		return err
 	}
-	if of != nil && of.Boot == now {
-		if err := of.endAll(); err != nil {
-			return err
-		}
+	if of == nil || of.Boot != now {
+		of = &record{}
+	}
+	if user != nil {
+		of.User = user
+	}
+	if err := of.endAll(); err != nil {
+		return err
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -56,6 +52,9 @@ func endOrphan(file string) error {
 
 // endAll kills what is left of a program: the process itself, and whatever has its user, its mark or its session.
 func (r record) endAll() error {
+	if r.PID == 0 && r.User == nil {
+		return nil // it is known of nothing
+	}
 	for range sweeps {
 		found, err := r.sweep()
 		if err != nil {
@@ -112,12 +111,12 @@ func (r record) sweep() (int, error) {
 // covers reports whether a process belongs to the program.
 func (r record) covers(of seen, sessionIsIts bool) bool {
 	switch {
-	case of.pid == r.PID && of.started == r.Started:
+	case r.PID != 0 && of.pid == r.PID && of.started == r.Started:
 		return true
 	case r.User != nil && of.user == r.User.ID:
 		return true
 	case of.mark != "" && of.mark == r.Mark:
 		return true
 	}
-	return sessionIsIts && of.session == r.PID && of.started >= r.Started
+	return r.PID != 0 && sessionIsIts && of.session == r.PID && of.started >= r.Started
 }

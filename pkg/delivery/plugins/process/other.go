@@ -20,8 +20,8 @@ type Process struct{}
 // Start fails.
 func Start(Spec) (*Process, error) { return nil, ErrUnsupported }
 
-// EndOrphans finds none.
-func EndOrphans(string) error { return nil }
+// EndOrphan finds none.
+func EndOrphan(string, *User) error { return nil }
 
 // PID is no number.
 func (*Process) PID() int { return 0 }

@@ -473,7 +473,7 @@ func TestTheNextServerEndsWhatAKilledOneHasLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = killed.Wait()
-	if err := EndOrphans(filepath.Join(dir, "run")); err != nil {
+	if err := EndOrphan(filepath.Join(dir, "run", "a.json"), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, pid := range pids {
@@ -518,7 +518,7 @@ func TestAStrangersProcessIsLeftAlone(t *testing.T) {
 			if err := left.write(filepath.Join(dir, "a.json")); err != nil {
 				t.Fatal(err)
 			}
-			if err := EndOrphans(dir); err != nil {
+			if err := EndOrphan(filepath.Join(dir, "a.json"), nil); err != nil {
 				t.Fatal(err)
 			}
 			if !lives(of.pid) {
@@ -531,13 +531,41 @@ func TestAStrangersProcessIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestARecordThatIsNoneIsTold(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte("{"), 0o600); err != nil {
+// A machine that is switched off may leave half of one.
+func TestARecordThatIsNotWholeIsRemoved(t *testing.T) {
+	for _, content := range []string{"", "{", "[]", strings.Repeat("x", mostRecord+1)} {
+		file := filepath.Join(t.TempDir(), "a.json")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := EndOrphan(file, nil); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("it is still there: %v", err)
+		}
+	}
+}
+
+// A user of its own tells what is a program's, also without a record.
+func TestWhatAUserOfItsOwnHasIsEnded(t *testing.T) {
+	users, dir, program := ownUsers(t)
+	user, err := users.Of("a")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := EndOrphans(dir); err == nil || !strings.Contains(err.Error(), "a.json") {
-		t.Errorf("error %v, want one that names the file", err)
+	of := spec(t, "deaf")
+	of.Program, of.Home, of.User = program, filepath.Join(dir, "homes", "a"), user
+	p := run(t, of)
+	awaitLine(t, of, "waiting")
+	if owner := users.Owner("a"); owner == nil || *owner != *user || users.Owner("b") != nil {
+		t.Errorf("owners are %v and %v", owner, users.Owner("b"))
+	}
+	if err := EndOrphan(filepath.Join(t.TempDir(), "none.json"), user); err != nil {
+		t.Fatal(err)
+	}
+	if said := ends(t, p); said != "was ended by signal SIGKILL" {
+		t.Errorf("it %s", said)
 	}
 }
 

@@ -3,7 +3,6 @@ package process
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,7 +42,7 @@ func (r record) write(file string) error {
 	return os.Rename(next, file)
 }
 
-// readRecord reads a file, nil if there is none.
+// readRecord reads a file, nil if there is none, or if it is not whole: that is what is left when the machine was switched off, and no process outlives that.
 func readRecord(file string) (*record, error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +52,7 @@ func readRecord(file string) (*record, error) {
 		return nil, err
 	}
 	if info.Size() > mostRecord {
-		return nil, fmt.Errorf("%s has %d bytes, which is no record of a process", file, info.Size())
+		return nil, nil
 	}
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -61,7 +60,7 @@ func readRecord(file string) (*record, error) {
 	}
 	var out record
 	if err := json.Unmarshal(content, &out); err != nil {
-		return nil, fmt.Errorf("read the record %s: %w", file, err)
+		return nil, nil
 	}
 	return &out, nil
 }

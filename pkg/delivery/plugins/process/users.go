@@ -52,6 +52,18 @@ func (u *Users) Of(name string) (*User, error) {
 	return &User{ID: id}, os.Chown(home, int(id), int(id))
 }
 
+// Owner is the user of a program whose folder is there, nil if there is none.
+func (u *Users) Owner(name string) *User {
+	info, err := os.Lstat(filepath.Join(u.Homes, name))
+	if err != nil {
+		return nil
+	}
+	if id, known := ownerOf(info); known && u.has(id) {
+		return &User{ID: id}
+	}
+	return nil
+}
+
 func (u *Users) has(id uint32) bool { return u.First <= id && id <= u.Last }
 
 // free returns a number of the range that neither a program has nor a user of the machine.
