@@ -15,6 +15,7 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 
 	"github.com/manifold-dev/manifold/pkg/cli"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
 	"github.com/manifold-dev/manifold/pkg/delivery/render/confined"
 )
 
@@ -22,6 +23,10 @@ func main() {
 	// The server starts this program once more to render files of strangers, which may have nothing of what follows.
 	if confined.Asked() {
 		confined.Main()
+	}
+	// And once more for each plugin, which that process becomes.
+	if process.Asked() {
+		process.Main()
 	}
 	// Plugins and preferences of kubectl are read while the tree is built, before flags are parsed.
 	cmdutil.CheckErr(setVerbosity(os.Args))

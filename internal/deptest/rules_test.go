@@ -77,6 +77,7 @@ var deliveryControllers = map[string][]string{
 	"pkg/delivery/controller/gitopsclusters":       {},
 	"pkg/delivery/controller/objects":              {},
 	"pkg/delivery/controller/pipelines":            {},
+	"pkg/delivery/controller/plugins":              {},
 	"pkg/delivery/controller/promotions":           {"objects"},
 	"pkg/delivery/controller/releases":             {"drifts", "objects", "releases/routes", "releases/trials"},
 	"pkg/delivery/controller/releases/routes":      {"objects"},
@@ -244,7 +245,7 @@ var rules = map[string]Rule{
 	"the main package holds nothing but the command tree": {
 		From:   []string{"cmd/..."},
 		Forbid: []string{"apis/...", "config/...", "generated/...", "pkg/..."},
-		Allow:  []string{"pkg/cli", "pkg/delivery/render/confined"}, // which has to come before all else
+		Allow:  []string{"pkg/cli", "pkg/delivery/plugins/process", "pkg/delivery/render/confined"}, // which have to come before all else
 		Why:    "code in a main package cannot be tested or used by others",
 	},
 	"what is inside of a decision is left to placement": {
@@ -350,6 +351,17 @@ var rules = map[string]Rule{
 		Forbid: []string{"apis/...", "generated/...", "pkg/...", "k8s.io/..."},
 		Allow:  []string{"pkg/delivery/plugins/wire/..."},
 		Why:    "the protocol is PipeCD's: what of it becomes of our objects is for those who speak it to say",
+	},
+	"programs of plugins are run without knowing what for": {
+		From:   []string{"pkg/delivery/plugins/process"},
+		Forbid: []string{"apis/...", "generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/...", "google.golang.org/grpc/..."},
+		Why:    "it is linked into the process that becomes a program, and bounds whatever that is",
+	},
+	"plugins are kept alive without the API": {
+		From:   []string{"pkg/delivery/plugins/host"},
+		Forbid: []string{"generated/...", "pkg/...", "k8s.io/client-go/...", "k8s.io/apiserver/..."},
+		Allow:  []string{"pkg/delivery/plugins", "pkg/delivery/plugins/fetch", "pkg/delivery/plugins/process", "pkg/delivery/plugins/wire/..."},
+		Why:    "what is to run it is told, and how that fares it tells; which objects that is for, their controller knows",
 	},
 	"programs of plugins are fetched without the API": {
 		From:   []string{"pkg/delivery/plugins/fetch"},

@@ -41,6 +41,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/pipelines"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/host"
 	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -93,6 +94,8 @@ type controllers struct {
 	// pipelines shows what their targets run, and sights what of that clusters have by themselves.
 	pipelines *pipelines.Controller
 	sights    *sights.Sights
+	// plugins runs them, nil where none are run.
+	plugins *host.Host
 	// drift is what is known of the drift of applications.
 	drift drifts.Board
 	parts []part
@@ -134,9 +137,14 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 	if m.upstream, err = m.newUpstream(c); err != nil {
 		return nil, err
 	}
+	plugins, err := m.newPlugins(c)
+	if err != nil {
+		return nil, err
+	}
 	if m.parts, err = m.newParts(c); err != nil {
 		return nil, err
 	}
+	m.parts = append(m.parts, plugins...)
 	promotions, err := m.newPromotions(c)
 	if err != nil {
 		return nil, err

@@ -46,6 +46,8 @@ type Options struct {
 	Outbound Outbound
 	// Promotions says how CI is heard about promotions.
 	Promotions Promotions
+	// Plugins says whether plugins run beside the server.
+	Plugins Plugins
 
 	*kubeoptions.ServerRunOptions
 
@@ -60,6 +62,7 @@ func NewOptions() *Options {
 		DataDir:          ".manifold",
 		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, Unschedulable: 2 * time.Minute, FailoverRate: 1000},
 		Bounds:           defaultBounds(),
+		Plugins:          Plugins{UIDs: "59000-59999"},
 		ServerRunOptions: kubeoptions.NewServerRunOptions(),
 	}
 	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
@@ -102,6 +105,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Bounds.addFlags(fs)
 	o.Outbound.addFlags(fs)
 	o.Promotions.addFlags(fs)
+	o.Plugins.addFlags(fs)
 	stock := o.ServerRunOptions.Flags()
 	for _, name := range stock.Order {
 		named.FlagSet(name).AddFlagSet(stock.FlagSets[name])
@@ -129,6 +133,7 @@ type completedOptions struct {
 	bounds       Bounds
 	outbound     *Outbound
 	promotions   Promotions
+	plugins      Plugins
 	podAdmission *podwebhooks.Webhooks
 	// joined is to be told who knows the clusters.
 	joined *joinedClusters
@@ -150,14 +155,14 @@ func (c *completedOptions) queues() work.Names {
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
 // --etcd-servers names another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
-	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outbound.validate(), o.Promotions.validate()); err != nil {
+	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outbound.validate(), o.Promotions.validate(), o.Plugins.validate()); err != nil {
 		return CompletedOptions{}, err
 	}
 	dir, err := openDataDir(o.DataDir)
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds, outbound: &o.Outbound, promotions: o.Promotions,
+	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds, outbound: &o.Outbound, promotions: o.Promotions, plugins: o.Plugins,
 		podAdmission: &o.podAdmission, joined: &o.joined}
 	completed := CompletedOptions{c}
 	defer func() {
