@@ -80,6 +80,35 @@ func StageID(stage *Stage, position int) string {
 	return "stage-" + strconv.Itoa(position)
 }
 
+// Stage returns the stage with an id, and its position, nil if the plan has none or there is no plan.
+func (p *ReleasePlan) Stage(id string) (*Stage, int) {
+	if p == nil {
+		return nil, 0
+	}
+	for i := range p.Stages {
+		if stage := &p.Stages[i]; StageID(stage, i) == id {
+			return stage, i
+		}
+	}
+	return nil, 0
+}
+
+// ByPlugin returns the stage with an id if a plugin runs it, otherwise nil.
+func (p *ReleasePlan) ByPlugin(id string) *Stage {
+	if stage, _ := p.Stage(id); stage != nil && stage.Plugin != "" {
+		return stage
+	}
+	return nil
+}
+
+// WaitsForApproval reports whether a stage of a plan waits for people to agree while it runs.
+func (p *ReleasePlan) WaitsForApproval(of *StageStatus) bool {
+	if stage := p.ByPlugin(of.ID); stage != nil {
+		return stage.Planned != nil && stage.Planned.Operation == PluginApprove
+	}
+	return of.Name == StageWaitApproval
+}
+
 // SyncOptions are the options of K8S_SYNC.
 type SyncOptions struct {
 	// addVariantLabelToSelector adds the variant label to the selectors of the workloads that variants have copies of, and to the labels of their pods. It

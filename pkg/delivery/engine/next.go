@@ -129,7 +129,7 @@ func (n *next) obey() bool {
 
 // resume goes on with a release that has ended, where somebody has asked for that: a stage that failed is tried again, or all is rolled back.
 func (n *next) resume() bool {
-	if n.status.RolledBack != "" || n.status.Start.IsZero() || n.status.Targets == nil {
+	if n.status.RolledBack != "" || n.status.Start.IsZero() || n.nowhere() {
 		return false
 	}
 	for i := range n.status.Stages {
@@ -151,6 +151,11 @@ func (n *next) resume() bool {
 		return true
 	}
 	return false
+}
+
+// nowhere reports whether a release has come to no cluster, nor to a plugin.
+func (n *next) nowhere() bool {
+	return n.status.Targets == nil && !slices.ContainsFunc(n.status.Stages, func(of delivery.StageStatus) bool { return !of.Start.IsZero() && n.stage(of).Plugin != "" })
 }
 
 // retry has a stage that has failed begin once more. What has succeeded is not done again.

@@ -169,3 +169,33 @@ func TestPluginsTakeBackWhatTheyHaveDone(t *testing.T) {
 		t.Errorf("it says %q", w.status.Message)
 	}
 }
+
+// An application of plugins alone has no targets.
+func TestAReleaseThatHasComeToAPluginAloneGoesOnWhenAsked(t *testing.T) {
+	for name, begun := range map[string]bool{"it has come to one": true, "it has come to none": false} {
+		of := delivery.StageStatus{ID: "copy", Name: "TOY_COPY", Phase: delivery.Failed}
+		if begun {
+			of.Start = t0
+		}
+		w := newWorld(0, by("toy", "copy", 0))
+		w.status = delivery.Status{Phase: delivery.Failed, Start: t0, End: t0, Stages: []delivery.StageStatus{of}}
+		w.orders.Retry = map[string]int32{"copy": 1}
+		if w.next(); (w.status.Phase == delivery.Running) != begun {
+			t.Errorf("%s: it is %s", name, w.status.Phase)
+		}
+	}
+}
+
+func TestWhoHasAgreedToAStageOfAPluginIsShown(t *testing.T) {
+	w := newWorld(1, by("toy", "agree", 0))
+	w.next()
+	w.now = t0.Add(time.Second)
+	assent(w, "joe", "")()
+	assent(w, "jane", "")()
+	assent(w, "joe", "again")()
+	w.orders.Approvals = append(w.orders.Approvals, delivery.Assent{Stage: "agree", Attempt: 2, User: "mallory", Time: w.now}, delivery.Assent{Stage: "other", User: "mallory", Time: w.now})
+	w.next()
+	if of := w.stage("agree"); of.Phase != delivery.Running || strings.Join(of.Approvers, " ") != "jane joe" {
+		t.Errorf("it is %s, approved by %q", of.Phase, of.Approvers)
+	}
+}

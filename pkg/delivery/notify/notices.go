@@ -56,7 +56,7 @@ func ofRelease(release *v1alpha1.Release) []notice {
 		switch {
 		case stage.Name == v1alpha1.StageRollback && stage.StartTime != nil && status.EndsAs == v1alpha1.ReleaseFailed:
 			tell(v1alpha1.EventReleaseFailed, stage.StartTime, stage.ID, "", "it is being taken back: "+status.Message)
-		case stage.Name != v1alpha1.StageWaitApproval:
+		case !status.Plan.WaitsForApproval(stage):
 		case stage.Phase == v1alpha1.StageRunning:
 			tell(v1alpha1.EventApprovalRequired, stage.StartTime, stage.ID, stage.ID, approvers(status, stage.ID))
 		case stage.Phase == v1alpha1.StageSucceeded:
@@ -78,22 +78,19 @@ var ends = map[v1alpha1.ReleasePhase]v1alpha1.NotificationEvent{
 
 // approvers says who may approve a stage, and how many have to.
 func approvers(status *v1alpha1.ReleaseStatus, id string) string {
-	if status.Plan == nil {
+	stage, _ := status.Plan.Stage(id)
+	switch {
+	case stage == nil:
+		return ""
+	case stage.Plugin != "":
+		return strings.Join(stage.Planned.Approvers, ", ") // how many have to agree is for the plugin to say
+	}
+	decoded, _ := v1alpha1.DecodeOptions(stage, field.NewPath("with"))
+	options, ok := decoded.(*v1alpha1.WaitApprovalOptions)
+	if !ok || len(options.Approvers) == 0 {
 		return ""
 	}
-	for i := range status.Plan.Stages {
-		stage := &status.Plan.Stages[i]
-		if v1alpha1.StageID(stage, i) != id {
-			continue
-		}
-		decoded, _ := v1alpha1.DecodeOptions(stage, field.NewPath("with"))
-		options, ok := decoded.(*v1alpha1.WaitApprovalOptions)
-		if !ok || len(options.Approvers) == 0 {
-			return ""
-		}
-		return fmt.Sprintf("%d of %s", max(1, options.MinApproverNum), strings.Join(options.Approvers, ", "))
-	}
-	return ""
+	return fmt.Sprintf("%d of %s", max(1, options.MinApproverNum), strings.Join(options.Approvers, ", "))
 }
 
 // ofApplication are the notices of an application as it is. While a release is on its way, targets do not have what is to be there.

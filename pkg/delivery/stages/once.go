@@ -37,12 +37,8 @@ func approval(r *Run) (delivery.Phase, string) {
 	r.Of.Approvers = nil
 	var soonest time.Time
 	for _, a := range r.Seen.Orders.Approvals {
-		// Times that went through an API have lost what is below a second.
-		if a.Stage != r.Stage.ID || a.User == "" || a.Time.Before(r.Of.Start.Truncate(time.Second)) || !entitled(asked, a) {
+		if !r.isAbout(a) || !entitled(asked, a) {
 			continue
-		}
-		if a.Attempt != 0 && a.Attempt != r.Of.Attempt+1 {
-			continue // the attempt before may have begun and ended in the same second
 		}
 		if asked.Expiry > 0 {
 			end := a.Time.Add(asked.Expiry)
@@ -53,11 +49,8 @@ func approval(r *Run) (delivery.Phase, string) {
 				soonest = end
 			}
 		}
-		if !slices.Contains(r.Of.Approvers, a.User) {
-			r.Of.Approvers = append(r.Of.Approvers, a.User)
-		}
+		r.agrees(a)
 	}
-	slices.Sort(r.Of.Approvers)
 	if len(r.Of.Approvers) >= need {
 		return delivery.Succeeded, "approved by " + strings.Join(r.Of.Approvers, ", ")
 	}
@@ -68,6 +61,23 @@ func approval(r *Run) (delivery.Phase, string) {
 		message += " of " + strings.Join(asked.Approvers, ", ")
 	}
 	return delivery.Running, message
+}
+
+// isAbout reports whether an approval is about this attempt at the stage.
+func (r *Run) isAbout(a delivery.Assent) bool {
+	// Times that went through an API have lost what is below a second.
+	if a.Stage != r.Stage.ID || a.User == "" || a.Time.Before(r.Of.Start.Truncate(time.Second)) {
+		return false
+	}
+	return a.Attempt == 0 || a.Attempt == r.Of.Attempt+1 // the attempt before may have begun and ended in the same second
+}
+
+// agrees notes who has agreed, each person once.
+func (r *Run) agrees(a delivery.Assent) {
+	if !slices.Contains(r.Of.Approvers, a.User) {
+		r.Of.Approvers = append(r.Of.Approvers, a.User)
+	}
+	slices.Sort(r.Of.Approvers)
 }
 
 // entitled reports whether an approval counts: it comes from whom the stage names, with a comment if it asks for one.

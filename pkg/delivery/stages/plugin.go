@@ -35,8 +35,14 @@ func (r *Run) timeout() time.Duration {
 	return r.Stage.Timeout
 }
 
-// plugin has a plugin run the stage, and ends with it.
+// plugin has a plugin run the stage, and ends with it. Who has agreed is told the plugin, which says whether that is enough.
 func plugin(r *Run) (delivery.Phase, string) {
+	r.Of.Approvers = nil
+	for _, a := range r.Seen.Orders.Approvals {
+		if r.isAbout(a) {
+			r.agrees(a)
+		}
+	}
 	name := delivery.ScriptName(r.Stage.ID, r.Of.Attempt)
 	outcome := r.Seen.Calls[name]
 	by, skipped := r.Seen.Orders.Skip[r.Stage.ID]

@@ -65,13 +65,16 @@ func expired(release *v1alpha1.Release, approval v1alpha1.ReleaseRequest, now ti
 
 func approve(release *v1alpha1.Release, request *v1alpha1.ReleaseRequest) error {
 	waits := func(s *v1alpha1.StageStatus) bool {
-		return s.Name == v1alpha1.StageWaitApproval && s.Phase == v1alpha1.StageRunning
+		return s.Phase == v1alpha1.StageRunning && release.Status.Plan.WaitsForApproval(s)
 	}
 	stage, err := pick(release, request.Stage, waits, "waits for approval")
 	if err != nil {
 		return err
 	}
 	request.Stage, request.Attempt = stage.ID, stage.Attempt
+	if of := release.Status.Plan.ByPlugin(stage.ID); of != nil {
+		return among(of.Planned.Approvers, release, request)
+	}
 	options, err := approvalOptions(release, stage.ID)
 	if err != nil {
 		return err
@@ -79,11 +82,16 @@ func approve(release *v1alpha1.Release, request *v1alpha1.ReleaseRequest) error 
 	if options.RequireComment && request.Comment == "" {
 		return invalid(release, field.ErrorList{field.Required(field.NewPath("comment"), "stage "+stage.ID+" asks for one")})
 	}
-	if len(options.Approvers) == 0 || slices.ContainsFunc(options.Approvers, func(a string) bool { return v1alpha1.IsApprover(a, request.User, request.Groups) }) {
+	return among(options.Approvers, release, request)
+}
+
+// among refuses who is not among those who may approve a stage.
+func among(approvers []string, release *v1alpha1.Release, request *v1alpha1.ReleaseRequest) error {
+	if len(approvers) == 0 || slices.ContainsFunc(approvers, func(a string) bool { return v1alpha1.IsApprover(a, request.User, request.Groups) }) {
 		return nil
 	}
 	return apierrors.NewForbidden(v1alpha1.Resource("releases/approve"), release.Name,
-		fmt.Errorf("%q is not among the approvers of stage %s: %q", request.User, stage.ID, options.Approvers))
+		fmt.Errorf("%q is not among the approvers of stage %s: %q", request.User, request.Stage, approvers))
 }
 
 func cancel(release *v1alpha1.Release, _ *v1alpha1.ReleaseRequest) error {
@@ -98,17 +106,22 @@ func skip(release *v1alpha1.Release, request *v1alpha1.ReleaseRequest) error {
 	if request.Stage == "" {
 		return invalid(release, field.ErrorList{field.Required(field.NewPath("stage"), "")})
 	}
-	if err := going(release); err != nil {
-		return err
+	of := release.Status.Plan.ByPlugin(request.Stage)
+	if back := of != nil && of.Planned != nil && of.Planned.Rollback && release.Status.Phase == v1alpha1.ReleaseRollingBack; !back {
+		if err := going(release); err != nil {
+			return err
+		}
 	}
 	open := func(s *v1alpha1.StageStatus) bool { return !s.Phase.Ended() }
 	stage, err := pick(release, request.Stage, open, "is still to be done")
 	if err != nil {
 		return err
 	}
-	switch stage.Name {
-	case v1alpha1.StageWaitApproval, v1alpha1.StageRollback:
+	switch {
+	case release.Status.Plan.WaitsForApproval(stage), of == nil && stage.Name == v1alpha1.StageRollback:
 		return invalid(release, field.ErrorList{field.Invalid(field.NewPath("stage"), request.Stage, stage.Name+" cannot be skipped")})
+	case of != nil && len(request.Targets) > 0:
+		return invalid(release, field.ErrorList{field.Forbidden(field.NewPath("targets"), "a plugin runs "+stage.Name+", once for all targets")})
 	}
 	request.Attempt = stage.Attempt
 	return knownTargets(release, request.Targets)
@@ -143,9 +156,11 @@ func rollback(release *v1alpha1.Release, _ *v1alpha1.ReleaseRequest) error {
 	}
 }
 
-// arrived reports whether a release has come to any cluster. One that failed or was cancelled before that goes on from nowhere.
+// arrived reports whether a release has come to any cluster, or to a plugin. One that failed or was cancelled before that goes on from nowhere.
 func arrived(release *v1alpha1.Release) bool {
-	return release.Status.Plan != nil && slices.ContainsFunc(release.Status.Plan.Targets, func(t v1alpha1.ResolvedTarget) bool { return len(t.Clusters) > 0 })
+	plan := release.Status.Plan
+	return plan != nil && slices.ContainsFunc(plan.Targets, func(t v1alpha1.ResolvedTarget) bool { return len(t.Clusters) > 0 }) ||
+		slices.ContainsFunc(release.Status.Stages, func(s v1alpha1.StageStatus) bool { return s.StartTime != nil && plan.ByPlugin(s.ID) != nil })
 }
 
 // notNewest refuses what is asked of a release that is not the last one of its application to have begun.
@@ -203,16 +218,10 @@ func pick(release *v1alpha1.Release, id string, fits func(*v1alpha1.StageStatus)
 
 // approvalOptions are those that the stage had when the release began.
 func approvalOptions(release *v1alpha1.Release, id string) (*v1alpha1.WaitApprovalOptions, error) {
-	if release.Status.Plan != nil {
-		for i := range release.Status.Plan.Stages {
-			stage := &release.Status.Plan.Stages[i]
-			if v1alpha1.StageID(stage, i) != id {
-				continue
-			}
-			options, errs := v1alpha1.DecodeOptions(stage, field.NewPath("status", "plan", "stages").Index(i).Child("with"))
-			if approval, ok := options.(*v1alpha1.WaitApprovalOptions); ok && len(errs) == 0 {
-				return approval, nil
-			}
+	if stage, i := release.Status.Plan.Stage(id); stage != nil && stage.Plugin == "" {
+		options, errs := v1alpha1.DecodeOptions(stage, field.NewPath("status", "plan", "stages").Index(i).Child("with"))
+		if approval, ok := options.(*v1alpha1.WaitApprovalOptions); ok && len(errs) == 0 {
+			return approval, nil
 		}
 	}
 	return nil, conflict(release, "its plan does not say who may approve stage %s", id)

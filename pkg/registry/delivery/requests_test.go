@@ -56,6 +56,39 @@ func broken() *v1alpha1.Release {
 	return waiting(v1alpha1.ReleaseFailed, v1alpha1.StageFailed, v1alpha1.StageNotStarted, v1alpha1.StageNotStarted)
 }
 
+// played is a release whose stages plugins run: one that waits for alice, one that may be left out, and one that takes back.
+func played(phase v1alpha1.ReleasePhase, phases ...v1alpha1.StagePhase) *v1alpha1.Release {
+	release := waiting(phase, phases...)
+	for i, planned := range []*v1alpha1.PlannedStage{
+		{Operation: v1alpha1.PluginApprove, Approvers: []string{"alice"}}, {Operation: v1alpha1.PluginSkip}, {Rollback: true},
+	} {
+		stage, of := &release.Status.Plan.Stages[i], &release.Status.Stages[i]
+		stage.Plugin, stage.With, stage.Planned = "toy", nil, planned
+		stage.ID, stage.Name = []string{"ask", "play", "undo"}[i], []string{"TOY_ASK", v1alpha1.StageWaitApproval, "TOY_UNDO"}[i]
+		of.ID, of.Name = stage.ID, stage.Name
+	}
+	return release
+}
+
+func asking() *v1alpha1.Release {
+	return played(v1alpha1.ReleaseRunning, v1alpha1.StageRunning, v1alpha1.StageNotStarted, v1alpha1.StageNotStarted)
+}
+
+func playing() *v1alpha1.Release {
+	return played(v1alpha1.ReleaseRunning, v1alpha1.StageSucceeded, v1alpha1.StageRunning, v1alpha1.StageNotStarted)
+}
+
+func undoing() *v1alpha1.Release {
+	return played(v1alpha1.ReleaseRollingBack, v1alpha1.StageSucceeded, v1alpha1.StageFailed, v1alpha1.StageRunning)
+}
+
+// unplaced is one that has come to a plugin and to no cluster.
+func unplaced() *v1alpha1.Release {
+	release := played(v1alpha1.ReleaseFailed, v1alpha1.StageFailed, v1alpha1.StageNotStarted, v1alpha1.StageNotStarted)
+	release.Status.Plan.Targets, release.Status.Stages[0].StartTime = nil, &metav1.Time{Time: noon}
+	return release
+}
+
 func in(phase v1alpha1.ReleasePhase) *v1alpha1.Release {
 	return waiting(phase, v1alpha1.StageSucceeded, v1alpha1.StageSucceeded, v1alpha1.StageSucceeded)
 }
@@ -79,6 +112,16 @@ func TestRecord(t *testing.T) {
 		"a stage that there isn't":    {release: approving(), asked: v1alpha1.ReleaseRequest{Type: approve, User: "alice", Stage: "lunch"}, refusal: `stage: Not found: "lunch"`},
 		"an approval ahead of time":   {release: broken(), asked: v1alpha1.ReleaseRequest{Type: approve, User: "alice", Stage: "agree"}, refusal: "stage agree (WAIT_APPROVAL, NotStarted) is not one that waits for approval"},
 		"nothing to approve":          {release: broken(), asked: v1alpha1.ReleaseRequest{Type: approve, User: "alice"}, refusal: "no stage waits for approval"},
+
+		"a stage of a plugin by whom it names":      {release: asking(), asked: v1alpha1.ReleaseRequest{Type: approve, User: "alice"}, want: "ask 2"},
+		"and by nobody else":                        {release: asking(), asked: v1alpha1.ReleaseRequest{Type: approve, User: "mallory"}, refusal: `"mallory" is not among the approvers of stage ask`},
+		"one that does not ask, whatever its name":  {release: playing(), asked: v1alpha1.ReleaseRequest{Type: approve, User: "alice"}, refusal: "no stage waits for approval"},
+		"one that a plugin runs may be skipped":     {release: playing(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "play"}, want: "play 2"},
+		"but not in one target":                     {release: playing(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "play", Targets: []string{"east"}}, refusal: "targets: Forbidden"},
+		"nor one that asks people":                  {release: asking(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "ask"}, refusal: "TOY_ASK cannot be skipped"},
+		"one that takes back may be, while it does": {release: undoing(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "undo"}, want: "undo 2"},
+		"another one may not then":                  {release: undoing(), asked: v1alpha1.ReleaseRequest{Type: skip, Stage: "play"}, refusal: "it goes through no stages any more, it is RollingBack"},
+		"what a plugin has begun is taken back":     {release: unplaced(), asked: v1alpha1.ReleaseRequest{Type: rollback}, want: " 0"},
 
 		"a release on its way is cancelled":   {release: approving(), asked: v1alpha1.ReleaseRequest{Type: cancel, User: "dave"}, want: " 0"},
 		"a release that waits is cancelled":   {release: in(v1alpha1.ReleasePending), asked: v1alpha1.ReleaseRequest{Type: cancel, User: "dave"}, want: " 0"},

@@ -48,7 +48,7 @@ func failures(release *v1alpha1.Release) string {
 // Waiting returns the stage that waits for somebody to approve, nil if none does.
 func Waiting(release *v1alpha1.Release) *v1alpha1.StageStatus {
 	for i := range release.Status.Stages {
-		if stage := &release.Status.Stages[i]; stage.Name == v1alpha1.StageWaitApproval && stage.Phase == v1alpha1.StageRunning {
+		if stage := &release.Status.Stages[i]; stage.Phase == v1alpha1.StageRunning && release.Status.Plan.WaitsForApproval(stage) {
 			return stage
 		}
 	}

@@ -84,6 +84,8 @@ type Options struct {
 	// Measurer and Scripts may be nil: stages that need them fail then.
 	Measurer Measurer
 	Scripts  Scripts
+	// Calls may be nil: stages of plugins fail then.
+	Calls Calls
 	// Drift is told what is not what was released.
 	Drift *drifts.Board
 	// Grace is for how long a cluster has been silent when it is shown as such.
@@ -208,7 +210,7 @@ func (c *Controller) watch() error {
 		return fmt.Errorf("watch clusters: %w", err)
 	}
 	c.synced = append(append(c.synced, synced...), registration.HasSynced)
-	return nil
+	return c.watchCalls()
 }
 
 // differs reports whether a cluster has changed in what releases go by.

@@ -70,7 +70,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 	if !result.At.IsZero() {
 		c.queue.AddAfter(cache.MetaObjectToName(s.app), max(result.At.Sub(now), settle))
 	}
-	if err := c.stop(ctx, s, result.Scripts); err != nil {
+	if err := c.stop(ctx, s, result.Due); err != nil {
 		return out, err
 	}
 	read.Write(result.Status, &out)
@@ -82,7 +82,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 	return out, nil
 }
 
-// fulfil does what stages ask for: it measures what is due, and has scripts and Jobs run. It reports whether there is anything new to see.
+// fulfil does what stages ask for: it measures what is due, and has scripts, Jobs and plugins run. It reports whether there is anything new to see.
 func (c *Controller) fulfil(ctx context.Context, s situation, due stages.Due, seen *delivery.Observed, now time.Time) bool {
 	news := c.measurements(ctx, s, due.Measure, seen, now)
 	for _, script := range due.Scripts {
@@ -90,6 +90,13 @@ func (c *Controller) fulfil(ctx context.Context, s situation, due stages.Due, se
 			seen.Scripts = map[string]delivery.Outcome{}
 		}
 		seen.Scripts[script.Name] = c.script(ctx, s, script)
+		news = true
+	}
+	for _, call := range due.Calls {
+		if seen.Calls == nil {
+			seen.Calls = map[string]delivery.Outcome{}
+		}
+		seen.Calls[call.Name] = c.call(s, call)
 		news = true
 	}
 	return news
@@ -127,13 +134,18 @@ func (c *Controller) script(ctx context.Context, s situation, due stages.Script)
 	return outcome
 }
 
-// stop ends the scripts and Jobs that no stage waits for any more.
-func (c *Controller) stop(ctx context.Context, s situation, due []stages.Script) error {
+// stop ends the scripts, Jobs and calls of plugins that no stage waits for any more.
+func (c *Controller) stop(ctx context.Context, s situation, due stages.Due) error {
+	if c.Calls != nil {
+		c.Calls.Stop(s.last, func(name string) bool {
+			return slices.ContainsFunc(due.Calls, func(call stages.Call) bool { return call.Name == name })
+		})
+	}
 	if c.Scripts == nil {
 		return nil
 	}
 	return c.Scripts.Stop(ctx, s.app, s.last, func(name string) bool {
-		return slices.ContainsFunc(due, func(script stages.Script) bool { return script.Name == name })
+		return slices.ContainsFunc(due.Scripts, func(script stages.Script) bool { return script.Name == name })
 	})
 }
 

@@ -85,6 +85,8 @@ type world struct {
 	customHolds *held.Customs
 	// scripts runs scripts and Jobs, nil for nobody.
 	scripts Scripts
+	// calls has plugins run stages, nil for nobody.
+	calls Calls
 }
 
 func newWorld(t *testing.T, clusters ...string) *world {
@@ -135,7 +137,7 @@ func (w *world) restart() {
 	w.Controller, err = New(Options{
 		Kube: w.kube, Manifold: w.ours, Contents: reader, Client: w.client, Recorder: record.NewFakeRecorder(1000), Clock: w.clock, Grace: 40 * time.Second,
 		Objects: func(objects.Account) (dynamic.Interface, error) { return w.dynamic, nil },
-		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme), w}, Routes: fronts{w}, Customs: w.gizmos, Scripts: w.scripts,
+		Mapper:  mapper{testrestmapper.TestOnlyStaticRESTMapper(scheme.Scheme), w}, Routes: fronts{w}, Customs: w.gizmos, Scripts: w.scripts, Calls: w.calls,
 	})
 	if err != nil {
 		w.Fatal(err)

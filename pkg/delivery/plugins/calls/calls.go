@@ -190,8 +190,8 @@ var errFull = errors.New("as many stages of plugins run as may at a time: waitin
 
 // Outcome has a plugin run a stage if none does yet, and says how far it is. An error is worth another try.
 func (c *Calls) Outcome(run Run) (delivery.Outcome, error) {
-	stage, _ := planned(run.Release, run.Stage)
-	if stage == nil || stage.Plugin == "" {
+	stage := run.Release.Status.Plan.ByPlugin(run.Stage)
+	if stage == nil {
 		return delivery.Outcome{Phase: delivery.Failed, Message: fmt.Sprintf("the plan of the release names no plugin for stage %s", run.Stage)}, nil
 	}
 	c.mu.Lock()
@@ -318,17 +318,4 @@ func (c *Calls) InFlight(release types.UID, stage string) (InFlight, bool) {
 		}
 	}
 	return InFlight{}, false
-}
-
-// planned is a stage of the plan of a release, and its position, nil if there is none of this ID.
-func planned(release *v1alpha1.Release, id string) (*v1alpha1.Stage, int) {
-	if release.Status.Plan == nil {
-		return nil, 0
-	}
-	for i := range release.Status.Plan.Stages {
-		if stage := &release.Status.Plan.Stages[i]; v1alpha1.StageID(stage, i) == id {
-			return stage, i
-		}
-	}
-	return nil, 0
 }

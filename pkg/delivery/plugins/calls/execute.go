@@ -89,7 +89,7 @@ func (c *Calls) ready(ctx context.Context, one *call, lost int64) (plugins.Plugi
 
 // execute calls the plugin once. If the plugin was lost over that, lost says how.
 func (c *Calls) execute(ctx context.Context, one *call, plugin plugins.Plugin) (outcome delivery.Outcome, lost string) {
-	stage, _ := planned(one.Release, one.Stage)
+	stage := one.Release.Status.Plan.ByPlugin(one.Stage)
 	if why := lacks(one, plugin); why != "" {
 		return failed("%s", why), ""
 	}
@@ -144,7 +144,7 @@ func lacks(one *call, plugin plugins.Plugin) string {
 
 // request is what the plugin is asked, with copies of the files that are its own for as long as it takes.
 func (c *Calls) request(ctx context.Context, one *call) (*deployment.ExecuteStageRequest, func(), error) {
-	stage, position := planned(one.Release, one.Stage)
+	stage, position := one.Release.Status.Plan.Stage(one.Stage)
 	of := deployments.Of(deployments.Release{
 		Application: one.Application, Release: one.Release, Revision: one.Revision, Running: one.Before, Plan: one.Release.Status.Plan,
 	})
