@@ -7,5 +7,6 @@
 //
 // Lines follow from the status of a Release. The last part holds, beside the lines, what of the status has been told, in one write: whoever looks
 // again, after a restart or in another replica, tells only what is new, and a write that has lost the race is made anew. So nothing is told twice.
+// What others say of a stage, such as the plugin that runs it, is told by the same means: a part holds beside its lines up to which of theirs it tells.
 // What came and went between two looks is not told, except for what a status has the time of.
 package logs

@@ -3,6 +3,7 @@ package logs
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -81,13 +82,13 @@ func partName(release *v1alpha1.Release, number int64) string {
 	return fmt.Sprintf("%s-%05d", release.UID, number)
 }
 
-// forget drops what a status no longer tells.
+// forget drops what a status no longer tells. How much is told of what others say of stages stays.
 func forget(told map[string]string, all []fact) {
 	current := make(map[string]bool, len(all))
 	for _, f := range all {
 		current[f.key] = true
 	}
-	maps.DeleteFunc(told, func(key, _ string) bool { return !current[key] })
+	maps.DeleteFunc(told, func(key, _ string) bool { return !current[key] && !strings.HasPrefix(key, saidKey) })
 }
 
 func sizeOf(lines []v1alpha1.ReleaseLogLine) (n int) {
