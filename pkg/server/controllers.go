@@ -181,7 +181,7 @@ func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) 
 	if err := upstream.WatchNetworks(m.own); err != nil {
 		return nil, err
 	}
-	return upstream, upstream.WatchPolicies(m.informers, m.own)
+	return upstream, upstream.WatchPolicies(m.informers, m.own, m.engine.MaySelect)
 }
 
 // newParts makes what runs, each under a name of its own.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -165,8 +166,13 @@ func (u *Upstream) watchKinds(factory informers.SharedInformerFactory) error {
 }
 
 // WatchPolicies has workloads projected again whose overrides or way to move may have changed: by the policy itself, or because another one
-// selects them or the cluster now. It registers with the informers, which the caller starts afterwards.
-func (u *Upstream) WatchPolicies(kube informers.SharedInformerFactory, manifold externalversions.SharedInformerFactory) error {
+// selects them or the cluster now. Selects returns which workloads any of some policies may select. It registers with the informers, which the caller
+// starts afterwards.
+func (u *Upstream) WatchPolicies(
+	kube informers.SharedInformerFactory, manifold externalversions.SharedInformerFactory,
+	selects func(policies ...metav1.Object) func(projection.Kind, projection.Object) bool,
+) error {
+	u.router.Selects = selects
 	own := manifold.Manifold().V1alpha1()
 	for _, watch := range []struct {
 		informer cache.SharedIndexInformer

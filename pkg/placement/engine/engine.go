@@ -101,13 +101,21 @@ func New(o Options) (*Engine, error) {
 		ledger:          newLedger(o.Clock),
 		priorities:      priorities{o.Kube.Scheduling().V1().PriorityClasses().Lister()},
 		bookings:        newBookings(o.Clock),
-		reading:         newReading(manifold.PlacementPolicies().Lister(), manifold.ClusterPlacementPolicies().Lister()),
 		stores:          map[string]kept{},
 		levels:          o.Levels,
 		toleration:      cmp.Or(o.Toleration, defaultToleration),
 		unschedulable:   cmp.Or(o.Unschedulable, defaultUnschedulable),
 		clock:           o.Clock,
 	}
+	policies, err := indexed(manifold.PlacementPolicies().Informer())
+	if err != nil {
+		return nil, err
+	}
+	wide, err := indexed(manifold.ClusterPlacementPolicies().Informer())
+	if err != nil {
+		return nil, err
+	}
+	e.reading = newReading(policies, wide)
 	e.view = newView(o.Requested, e.ledger)
 	e.synced = []cache.InformerSynced{
 		manifold.Clusters().Informer().HasSynced,

@@ -3,7 +3,6 @@ package engine
 import (
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -18,7 +17,7 @@ func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placem
 	if !needs && !e.affine.any() {
 		return nil
 	}
-	policies := e.reading.forNamespace(metav1.NamespaceAll)
+	policies := e.reading.all()
 	kept, everywhere := rules.KeptApart(&w, policies)
 	if !needs && !kept {
 		return nil

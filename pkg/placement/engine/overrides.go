@@ -3,8 +3,6 @@ package engine
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -12,7 +10,7 @@ import (
 
 // Overrides returns what the policy of a workload changes of it in a cluster. The error is that of a policy that cannot be read.
 func (e *Engine) Overrides(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error) {
-	if !e.anyPolicy(above.GetNamespace(), overrides) {
+	if !e.reading.anySays(overrides, above.GetNamespace()) {
 		return projection.Overrides{}, nil
 	}
 	w, err := kind.WorkloadOf(above)
@@ -31,31 +29,9 @@ func (e *Engine) Overrides(kind projection.Kind, above projection.Object, cluste
 	return projection.OverridesFor(policy, cluster, has)
 }
 
-// anyPolicy reports whether any policy for workloads of the namespace is such a one, so that for most workloads none need be selected.
-func (e *Engine) anyPolicy(namespace string, such func(*v1alpha1.PlacementPolicySpec) bool) bool {
-	// Listing from a cache cannot fail.
-	namespaced, _ := e.policies.PlacementPolicies(namespace).List(labels.Everything())
-	wide, _ := e.clusterPolicies.List(labels.Everything())
-	for _, p := range namespaced {
-		if such(&p.Spec) {
-			return true
-		}
-	}
-	for _, p := range wide {
-		if such(&p.Spec.PlacementPolicySpec) {
-			return true
-		}
-	}
-	return false
-}
-
-func overrides(spec *v1alpha1.PlacementPolicySpec) bool { return len(spec.Overrides) > 0 }
-
-func moves(spec *v1alpha1.PlacementPolicySpec) bool { return spec.Move != nil }
-
 // Moves returns what the policy of a workload says about moving it; nil if it says nothing, or cannot be read.
 func (e *Engine) Moves(kind projection.Kind, above projection.Object) *v1alpha1.Move {
-	if !e.anyPolicy(above.GetNamespace(), moves) {
+	if !e.reading.anySays(moves, above.GetNamespace()) {
 		return nil
 	}
 	if policy := e.policyOf(kind, above); policy != nil {

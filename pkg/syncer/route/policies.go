@@ -2,6 +2,7 @@ package route
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -10,27 +11,42 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/clusters/health"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// Policies heeds policies with overrides, and any other that may have come to win over one or have given way to it.
+// Policies heeds policies with overrides, and any other that may have come to win over one or have given way to it. What one selects is looked at, and
+// what it selected before: a namespace may have a policy for each of a thousand applications, and if each brought all of these up, every one that is new
+// would cost more than the one before it.
 func (r *Router) Policies() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { r.reproject(obj.(metav1.Object).GetNamespace()) },
+		AddFunc: func(obj any) { r.policyChanged(obj) },
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(metav1.Object), obj.(metav1.Object)
 			if before.GetGeneration() != after.GetGeneration() && selectionChanged(before, after) || drainChanged(before, after) {
-				r.reproject(after.GetNamespace())
+				r.policyChanged(old, obj)
 			}
 		},
-		DeleteFunc: func(obj any) {
-			if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
-				r.reproject(name.Namespace)
-			}
-		},
+		DeleteFunc: func(obj any) { r.policyChanged(caches.Last(obj)) },
 	}
+}
+
+// policyChanged has the workloads looked at again, wherever they run, that a policy selects or selected, in any of its versions.
+func (r *Router) policyChanged(versions ...any) {
+	clusters := r.Clusters()
+	if len(clusters) == 0 {
+		return // they look at everything when they start
+	}
+	namespace, policies := metav1.NamespaceAll, []metav1.Object(nil)
+	for _, version := range versions {
+		if policy, is := version.(metav1.Object); is {
+			namespace, policies = policy.GetNamespace(), append(policies, policy)
+		}
+	}
+	selects := r.Selects(policies...)
+	look(clusters, slices.DeleteFunc(r.workloads(namespace), func(w identity.Workload) bool { return !selects(w.Kind, w.Object) }))
 }
 
 // selectionChanged reports whether a policy may override or move otherwise, or select other workloads, than before.

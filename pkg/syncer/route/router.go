@@ -3,7 +3,10 @@
 package route
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/manifold-dev/manifold/pkg/identity"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/carried"
 	"github.com/manifold-dev/manifold/pkg/syncer/demand"
 	"github.com/manifold-dev/manifold/pkg/syncer/mirrors"
@@ -37,6 +40,8 @@ type Router struct {
 	// Cluster returns one that is connected, and Clusters all of them, in no order.
 	Cluster  func(name string) (*Cluster, bool)
 	Clusters func() []*Cluster
+	// Selects returns which workloads any of some policies selects, or may: it may be that nobody can tell.
+	Selects func(policies ...metav1.Object) func(projection.Kind, projection.Object) bool
 	// Networks sends on what changes where Services lead.
 	Networks *Networks
 }
