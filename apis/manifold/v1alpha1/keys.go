@@ -32,6 +32,7 @@ var keptAnnotations = map[string]bool{
 	AnnotationPodUID:     true,
 	AnnotationPodCluster: true,
 	AnnotationOrphan:     true,
+	AnnotationView:       true,
 }
 
 // markKeys are the reserved ones that only mean something on objects in physical clusters, or in the reports of syncers.

@@ -95,6 +95,9 @@ func (n *needs) visitReferrers(key identity.Key) {
 
 // NeededIn reports whether a cluster has to do with an object that goes where it is needed, by the record of the logical cluster.
 func (g *Graph) NeededIn(kind projection.Kind, above projection.Object, cluster string) bool {
+	if identity.OfAnotherView(above, cluster) {
+		return false
+	}
 	needed := g.anyNeeding(identity.KeyOf(kind, above), func(w identity.Workload) bool { return identity.Involves(w.Object, cluster) })
 	return needed || PinnedTo(kind, above, cluster) || g.SettledIn(kind, above, cluster)
 }
@@ -102,6 +105,9 @@ func (g *Graph) NeededIn(kind projection.Kind, above projection.Object, cluster 
 // MayHave reports whether a cluster that cannot be asked may have an object which follows workloads: one of these is there, or is leaving.
 func (g *Graph) MayHave(key identity.Key, above projection.Object, cluster string) bool {
 	kind, _ := projection.ForResource(key.Resource)
+	if identity.OfAnotherView(above, cluster) {
+		return false
+	}
 	n := needs{
 		graph: g, seen: map[identity.Key]bool{}, cluster: cluster, is: func(w identity.Workload) bool { return identity.Recorded(w.Object, cluster) },
 	}

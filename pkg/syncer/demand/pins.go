@@ -12,7 +12,7 @@ import (
 // PinnedTo reports whether an object that goes where it is needed is pinned to a cluster by itself, where it then is besides. A pin on a
 // namespace is for what is in it, and what is divided needs workloads to be divided by.
 func PinnedTo(kind projection.Kind, obj projection.Object, cluster string) bool {
-	if kind.Workload || kind.Divided || !kind.Namespaced || kind.Mirror(obj) {
+	if kind.Workload || kind.Divided || !kind.Namespaced || kind.Mirror(obj) || identity.OfAnotherView(obj, cluster) {
 		return false
 	}
 	text, pinned := obj.GetAnnotations()[v1alpha1.AnnotationClusters]

@@ -236,6 +236,9 @@ func (c *Pods) lacks(ctx context.Context, workload identity.Key, ref projection.
 		return lack{}, nil
 	case st.Hash != "" && st.UID == above.GetUID() && c.Below.Get(key) == nil:
 		return lack{}, nil // it was made a moment ago, and the watch has not shown it
+	case identity.OfAnotherView(above, c.Name):
+		return lack{problem: fmt.Sprintf("it uses %s, which was made through the view of cluster %q and is that cluster's alone",
+			named(kind, key), above.GetAnnotations()[v1alpha1.AnnotationView])}, nil
 	case !c.Wanted(kind, above, c.Name):
 		return lack{problem: fmt.Sprintf("it uses %s, which is not sent to this cluster%s: annotate it with %s=%s",
 			named(kind, key), byOverride(key), v1alpha1.AnnotationClusters, c.Name)}, nil
