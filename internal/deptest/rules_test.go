@@ -86,7 +86,7 @@ var deliveryControllers = map[string][]string{
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
-	"pkg/server":                     {"bootstrap", "callers", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "trials"},
+	"pkg/server":                     {"bootstrap", "callers", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "storage/views", "trials", "views"},
 	"pkg/server/bootstrap":           {"keys"},
 	"pkg/server/callers":             {},
 	"pkg/server/etcd":                {},
@@ -103,7 +103,7 @@ var serverRooms = map[string][]string{
 	"pkg/server/reach":               {"ours"},
 	"pkg/server/specs":               {},
 	"pkg/server/stock":               {},
-	"pkg/server/storage":             {"ours", "storage/below", "storage/claims", "storage/pods", "storage/services", "storage/workloads"},
+	"pkg/server/storage":             {"ours", "storage/below", "storage/claims", "storage/pods", "storage/services", "storage/views", "storage/workloads"},
 	"pkg/server/storage/await":       {"identity"},
 	"pkg/server/storage/below":       {"ours"},
 	"pkg/server/storage/builtin":     {},
@@ -112,8 +112,10 @@ var serverRooms = map[string][]string{
 	"pkg/server/storage/pods":        {"identity", "ours", "storage/await", "storage/below", "storage/builtin", "storage/metadata"},
 	"pkg/server/storage/services":    {"ours", "storage/below", "storage/builtin"},
 	"pkg/server/storage/storagetest": {"storage/below"},
+	"pkg/server/storage/views":       {"views"},
 	"pkg/server/storage/workloads":   {"identity", "storage/await", "storage/builtin", "storage/metadata"},
 	"pkg/server/trials":              {},
+	"pkg/server/views":               {},
 }
 
 var (

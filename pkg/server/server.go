@@ -20,6 +20,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/clusters"
 	"github.com/manifold-dev/manifold/pkg/server/specs"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
+	storageviews "github.com/manifold-dev/manifold/pkg/server/storage/views"
 )
 
 // Run serves the logical cluster until ctx ends. Then the controllers end, whose watches would keep the server from draining, the server
@@ -101,6 +102,10 @@ func newServer(c CompletedOptions) (*server, error) {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
 	c.joined.lister = s.controllers.joined
+	viewed := storageviews.New(s.controllers.projected)
+	if err := generic.serveViews(s.controllers, viewed); err != nil {
+		return nil, err
+	}
 	net := &network{registry: registry, listed: s.controllers.joined}
 	generic.admitClusters(net, s.controllers.upstream, c.podAdmission)
 	generic.hearPushes(s.controllers.pushes)
@@ -114,7 +119,7 @@ func newServer(c CompletedOptions) (*server, error) {
 		return nil, err
 	}
 	chain, definitions, err := newChain(config, storage.Options{
-		Connections: connections{registry, net.listed}, Placer: s.controllers.engine, Fleets: s.controllers.upstream.Fleets,
+		Connections: connections{registry, net.listed}, Placer: s.controllers.engine, Fleets: s.controllers.upstream.Fleets, Viewed: viewed,
 	}, s.controllers.metrics(), unstored)
 	if err != nil {
 		return nil, err

@@ -104,7 +104,7 @@ func adminBinding() *rbacv1.ClusterRoleBinding {
 }
 
 // policyRoles let those who may edit or view a namespace do so with its placement policies as well. The right to override is for who is given it
-// by name: what overrides make of a workload is not what its users may write.
+// by name: what overrides make of a workload is not what its users may write. So is that to the views of clusters.
 func policyRoles() []*rbacv1.ClusterRole {
 	rule := func(verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"placementpolicies"}, Verbs: verbs}
@@ -113,6 +113,9 @@ func policyRoles() []*rbacv1.ClusterRole {
 		aggregated(role("manifold:edit", rule(change...)), "edit", "admin"),
 		aggregated(role("manifold:view", rule(look...)), "view", "edit", "admin"),
 		role("manifold:override", rule(v1alpha1.VerbOverride)),
+		role("manifold:use-views", rbacv1.PolicyRule{
+			APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"clusters/" + v1alpha1.SubresourceView}, Verbs: []string{v1alpha1.VerbUse},
+		}),
 		aggregated(role("manifold:fleet-view", fleetRules()...), "view", "edit", "admin"),
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/pkg/server/ours"
 	"github.com/manifold-dev/manifold/pkg/server/storage/below"
+	"github.com/manifold-dev/manifold/pkg/server/storage/views"
 	"github.com/manifold-dev/manifold/pkg/server/storage/workloads"
 )
 
@@ -33,6 +34,8 @@ type Options struct {
 	Pods      corelisters.PodLister
 	// Identity is what marks objects below as those of this logical cluster.
 	Identity ours.Identity
+	// Viewed changes what is seen and written through the views of clusters. It comes last, over all other changes.
+	Viewed *views.Viewed
 }
 
 // change alters the storage of one API group after it was made. The map is that of group version v1, by resource.
@@ -51,12 +54,12 @@ func placed(group string) change {
 	}
 }
 
-// Change wraps the providers of the groups that differ in a logical cluster.
+// Change wraps the providers of the groups that differ in a logical cluster, or are seen through the views of clusters.
 func Change(providers []controlplaneapiserver.RESTStorageProvider, o Options) []controlplaneapiserver.RESTStorageProvider {
 	out := make([]controlplaneapiserver.RESTStorageProvider, 0, len(providers))
 	for _, p := range providers {
-		c, ok := changes[p.GroupName()]
-		if !ok {
+		c, differs := changes[p.GroupName()]
+		if !differs && (o.Viewed == nil || !views.InGroup(p.GroupName())) {
 			out = append(out, p)
 			continue
 		}
@@ -87,8 +90,16 @@ func (p provider) NewRESTStorage(source serverstorage.APIResourceConfigSource, g
 	if err != nil {
 		return info, err
 	}
-	if err := p.change(info.VersionedResourcesStorageMap["v1"], p.options); err != nil {
-		return info, fmt.Errorf("change the storage of API group %q: %w", p.GroupName(), err)
+	stored := info.VersionedResourcesStorageMap["v1"]
+	if p.change != nil {
+		if err := p.change(stored, p.options); err != nil {
+			return info, fmt.Errorf("change the storage of API group %q: %w", p.GroupName(), err)
+		}
+	}
+	if p.options.Viewed != nil {
+		if err := p.options.Viewed.Change(stored, p.GroupName()); err != nil {
+			return info, fmt.Errorf("change the storage of API group %q for views: %w", p.GroupName(), err)
+		}
 	}
 	return info, nil
 }

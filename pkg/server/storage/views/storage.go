@@ -1,0 +1,355 @@
+// Package views changes the storage of what goes to clusters for requests that come through the view of one of them (pkg/server/views): what is read is
+// as that cluster is to hold it, and what is written is that cluster's alone. Requests on the plain path pass as they are.
+package views
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/server/views"
+)
+
+// Project returns what a cluster is to hold of a workload, by the function that its syncer goes by.
+type Project func(kind projection.Kind, above projection.Object, cluster string) (projection.Object, error)
+
+// notOneCluster are resources that go to clusters and yet bound or describe the logical cluster as a whole.
+var notOneCluster = map[string]bool{"namespaces": true, "limitranges": true, "resourcequotas": true, "endpoints": true, "endpointslices": true}
+
+// Viewed are the resources whose storage was changed.
+type Viewed struct {
+	project Project
+	stores  map[schema.GroupVersionResource]*store
+}
+
+// New returns what changes storage. Nothing is projected before the server serves.
+func New(project Project) *Viewed {
+	return &Viewed{project: project, stores: map[schema.GroupVersionResource]*store{}}
+}
+
+// stock is what the storage of every kind that goes to clusters offers. The server finds what it offers by type assertion.
+type stock interface {
+	rest.StandardStorage
+	rest.StorageWithReadiness
+	rest.Scoper
+	rest.SingularNameProvider
+	rest.StorageVersionProvider
+	rest.ResetFieldsStrategy
+	rest.MayReturnFullObjectDeleter
+	rest.CorruptObjectDeleterProvider
+}
+
+// InGroup reports whether an API group has anything that is seen and written through views.
+func InGroup(group string) bool {
+	return slices.ContainsFunc(projection.Kinds(), func(kind projection.Kind) bool { return mayBeOneClusters(kind, group) })
+}
+
+func mayBeOneClusters(kind projection.Kind, group string) bool {
+	return kind.Resource.Group == group && kind.Resource.Version == "v1" && kind.Namespaced && !notOneCluster[kind.Resource.Resource]
+}
+
+// Change wraps the storage of an API group in its version v1.
+func (v *Viewed) Change(storage map[string]rest.Storage, group string) error {
+	for _, kind := range projection.Kinds() {
+		resource := kind.Resource
+		was, served := storage[resource.Resource]
+		if !served || !mayBeOneClusters(kind, group) {
+			continue
+		}
+		whole, ok := was.(stock)
+		if !ok {
+			return fmt.Errorf("storage of %s is a %T, which lacks a part that built-in storage has", resource.Resource, was)
+		}
+		if more := hasMore(was); more != "" {
+			return fmt.Errorf("storage of %s is a %T, and views would hide that it is a %s", resource.Resource, was, more)
+		}
+		s := &store{stock: whole, kind: kind, project: v.project}
+		storage[resource.Resource], v.stores[resource] = s, s
+	}
+	return nil
+}
+
+// hasMore names what storage offers that the wrapped one would not, "" if it offers no such thing.
+func hasMore(storage rest.Storage) string {
+	switch storage.(type) {
+	case rest.NamedCreater:
+		return "NamedCreater"
+	case rest.GetterWithOptions:
+		return "GetterWithOptions"
+	case rest.Connecter:
+		return "Connecter"
+	case rest.StorageMetadata:
+		return "StorageMetadata"
+	case rest.KindProvider:
+		return "KindProvider"
+	case rest.GroupVersionKindProvider:
+		return "GroupVersionKindProvider"
+	case rest.GroupVersionAcceptor:
+		return "GroupVersionAcceptor"
+	case rest.SubresourceObjectMetaPreserver:
+		return "SubresourceObjectMetaPreserver"
+	case rest.ResetFieldsFilterStrategy:
+		return "ResetFieldsFilterStrategy"
+	}
+	return ""
+}
+
+// Viewed reports whether objects of a resource are seen and written through views.
+func (v *Viewed) Viewed(resource schema.GroupVersionResource) bool { return v.stores[resource] != nil }
+
+// Check returns why an object does not count in the view of the context, see pkg/server/views.
+func (v *Viewed) Check(ctx context.Context, resource schema.GroupVersionResource, name string, write bool) error {
+	s := v.stores[resource]
+	cluster, ok := views.From(ctx)
+	if s == nil || !ok {
+		return nil
+	}
+	obj, err := s.stock.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	l := s.through(cluster)
+	above, err := l.versioned(obj)
+	switch {
+	case err != nil:
+		return err
+	case write:
+		return l.refusal(above)
+	case !l.sees(above):
+		return apierrors.NewNotFound(resource.GroupResource(), name)
+	}
+	return nil
+}
+
+// store is the storage of a kind, seen through views where requests come through one.
+type store struct {
+	stock
+	kind    projection.Kind
+	project Project
+}
+
+// ShortNames implements rest.ShortNamesProvider, which not every kind does.
+func (s *store) ShortNames() []string {
+	if named, ok := s.stock.(rest.ShortNamesProvider); ok {
+		return named.ShortNames()
+	}
+	return nil
+}
+
+// Categories implements rest.CategoriesProvider, which not every kind does.
+func (s *store) Categories() []string {
+	if named, ok := s.stock.(rest.CategoriesProvider); ok {
+		return named.Categories()
+	}
+	return nil
+}
+
+func (s *store) through(cluster string) looker { return looker{s.kind, s.project, cluster} }
+
+// Get implements rest.Getter.
+func (s *store) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	obj, err := s.stock.Get(ctx, name, options)
+	cluster, ok := views.From(ctx)
+	if err != nil || !ok {
+		return obj, err
+	}
+	shown, visible, err := s.through(cluster).show(ctx, obj)
+	if err == nil && !visible {
+		err = apierrors.NewNotFound(s.kind.Resource.GroupResource(), name)
+	}
+	return shown, err
+}
+
+// List implements rest.Lister. A page may have fewer objects than were asked for, and how many are left is not told: others' would be counted.
+func (s *store) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	list, err := s.stock.List(ctx, options)
+	cluster, ok := views.From(ctx)
+	if err != nil || !ok {
+		return list, err
+	}
+	l := s.through(cluster)
+	shown := []runtime.Object{}
+	if err := meta.EachListItem(list, func(obj runtime.Object) error {
+		out, visible, err := l.show(ctx, obj)
+		if visible {
+			shown = append(shown, out)
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	out := s.NewList()
+	if err := meta.SetList(out, shown); err != nil {
+		return nil, err
+	}
+	from, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, err
+	}
+	to, err := meta.ListAccessor(out)
+	if err != nil {
+		return nil, err
+	}
+	to.SetResourceVersion(from.GetResourceVersion())
+	to.SetContinue(from.GetContinue())
+	return out, nil
+}
+
+// Watch implements rest.Watcher. What comes to the cluster is added, and what leaves it deleted, as for one who watches by labels.
+func (s *store) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
+	events, err := s.stock.Watch(ctx, options)
+	cluster, ok := views.From(ctx)
+	if err != nil || !ok {
+		return events, err
+	}
+	// Warnings go with the head of an answer, which has been sent when events come.
+	w := watcher{looker: s.through(cluster), ctx: warning.WithWarningRecorder(ctx, nobody{}), told: map[string]bool{}}
+	return watch.Filter(events, w.see), nil
+}
+
+// Create implements rest.Creater.
+func (s *store) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	cluster, ok := views.From(ctx)
+	if !ok {
+		return s.stock.Create(ctx, obj, validate, options)
+	}
+	l := s.through(cluster)
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.stamp(accessor, nil); err != nil {
+		return nil, err
+	}
+	made, err := s.stock.Create(ctx, obj, validate, options)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, s.taken(ctx, l, accessor.GetName(), err)
+	}
+	return l.after(ctx, made, err)
+}
+
+// taken says more of a name that is taken by what the view does not show.
+func (s *store) taken(ctx context.Context, l looker, name string, err error) error {
+	found, lookErr := s.stock.Get(ctx, name, &metav1.GetOptions{})
+	if lookErr != nil {
+		return err
+	}
+	if above, lookErr := l.versioned(found); lookErr == nil && !l.sees(above) {
+		return l.occupied(above)
+	}
+	return err
+}
+
+// Update implements rest.Updater, also for patches and applies.
+func (s *store) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc,
+	force bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	cluster, ok := views.From(ctx)
+	if !ok {
+		return s.stock.Update(ctx, name, info, create, update, force, options)
+	}
+	l := s.through(cluster)
+	obj, made, err := s.stock.Update(ctx, name, change{info, l}, create, update, force, options)
+	shown, err := l.after(ctx, obj, err)
+	return shown, made, err
+}
+
+// after returns what was written as the view shows it.
+func (l looker) after(ctx context.Context, obj runtime.Object, err error) (runtime.Object, error) {
+	if err != nil || obj == nil {
+		return obj, err
+	}
+	if _, is := obj.(metav1.Object); !is { // a status
+		return obj, nil
+	}
+	shown, visible, err := l.show(ctx, obj)
+	if err == nil && !visible {
+		return obj, hide(obj)
+	}
+	return shown, err
+}
+
+// Delete implements rest.GracefulDeleter.
+func (s *store) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	cluster, ok := views.From(ctx)
+	if !ok {
+		return s.stock.Delete(ctx, name, validate, options)
+	}
+	l := s.through(cluster)
+	obj, gone, err := s.stock.Delete(ctx, name, func(ctx context.Context, obj runtime.Object) error {
+		above, err := l.versioned(obj)
+		if err != nil {
+			return err
+		}
+		if err := l.refusal(above); err != nil || validate == nil {
+			return err
+		}
+		return validate(ctx, obj)
+	}, options)
+	shown, err := l.after(ctx, obj, err)
+	return shown, gone, err
+}
+
+// DeleteCollection implements rest.CollectionDeleter. It is not answered in views.
+func (s *store) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, which *metainternalversion.ListOptions,
+) (runtime.Object, error) {
+	if _, ok := views.From(ctx); ok {
+		return nil, apierrors.NewMethodNotSupported(s.kind.Resource.GroupResource(), "deletecollection")
+	}
+	return s.stock.DeleteCollection(ctx, validate, options, which)
+}
+
+// change is what somebody makes of an object that he sees through a view.
+type change struct {
+	rest.UpdatedObjectInfo
+	looker looker
+}
+
+// UpdatedObject implements rest.UpdatedObjectInfo.
+func (c change) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	accessor, err := meta.Accessor(old)
+	if err != nil {
+		return nil, err
+	}
+	if accessor.GetUID() == "" && accessor.GetResourceVersion() == "" { // it is made by this
+		obj, err := c.UpdatedObjectInfo.UpdatedObject(ctx, old)
+		if err != nil {
+			return nil, err
+		}
+		accessor, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, err
+		}
+		return obj, c.looker.stamp(accessor, nil)
+	}
+	above, err := c.looker.versioned(old)
+	if err != nil {
+		return nil, err
+	}
+	if !c.looker.sees(above) {
+		return nil, c.looker.occupied(above)
+	}
+	if err := c.looker.refusal(above); err != nil {
+		return nil, err
+	}
+	seen, _, err := c.looker.show(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := c.UpdatedObjectInfo.UpdatedObject(ctx, seen.DeepCopyObject())
+	if err != nil {
+		return nil, err
+	}
+	return c.looker.merge(old, seen, wanted)
+}
