@@ -19,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/app"
 	"github.com/manifold-dev/manifold/pkg/cli/cluster"
 	"github.com/manifold-dev/manifold/pkg/cli/explain"
+	"github.com/manifold-dev/manifold/pkg/cli/kubeconfig"
 	"github.com/manifold-dev/manifold/pkg/cli/move"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/pipeline"
@@ -60,8 +61,8 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 	groups := templates.CommandGroups{
 		{Message: "Server Commands:", Commands: []*cobra.Command{start.NewCommand(streams)}},
 		{Message: "Cluster Commands:", Commands: []*cobra.Command{
-			cluster.NewCommand(f, streams), explain.NewCommand(f, streams), move.NewCommand(f, streams), simulate.NewCommand(f, streams),
-			tree.NewCommand(f, streams),
+			cluster.NewCommand(f, streams), explain.NewCommand(f, streams), kubeconfig.NewCommand(f, streams), move.NewCommand(f, streams),
+			simulate.NewCommand(f, streams), tree.NewCommand(f, streams),
 		}},
 		{Message: "Delivery Commands:", Commands: []*cobra.Command{
 			app.NewCommand(f, streams), release.NewCommand(f, streams), pipeline.NewCommand(f, streams), versionscommand.NewCommand(f, streams),
