@@ -129,7 +129,7 @@ func (h *Handler) refuse(ctx context.Context, cluster *v1alpha1.Cluster, info *r
 	if info.Subresource == "" || info.Name == "" || !h.Objects.Viewed(resource) {
 		return nil // the storage sees to it, with the object that it reads
 	}
-	return h.Objects.Check(ctx, resource, info.Name, writes(info.Verb))
+	return h.Objects.Check(request.WithNamespace(ctx, info.Namespace), resource, info.Name, writes(info.Verb))
 }
 
 // refusal says why nothing of the sort is done through a view, "" where it depends on the object.

@@ -111,6 +111,9 @@ func (objects) Viewed(resource schema.GroupVersionResource) bool {
 }
 
 func (objects) Check(ctx context.Context, resource schema.GroupVersionResource, name string, write bool) error {
+	if namespace, _ := request.NamespaceFrom(ctx); namespace != "shop" {
+		return apierrors.NewBadRequest("storage has to know the namespace")
+	}
 	if cluster, _ := From(ctx); name == "theirs" || cluster != "east" {
 		return apierrors.NewNotFound(resource.GroupResource(), name)
 	}
