@@ -10,6 +10,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -50,12 +51,23 @@ func (m *controllers) newPromotions(c CompletedOptions) (*promotions.Controller,
 		return nil, err
 	}
 	secrets := m.informers.Core().V1().Secrets()
-	return promotions.New(promotions.Options{
+	out := promotions.New(promotions.Options{
 		Kinds: m.custom.Objects(), Dynamic: client, Events: m.clients[v1alpha1.PromotionsUser].kube.CoreV1(), Objects: objectClients(config),
 		Mapper:  mapper,
 		Pulls:   pulls.New(m.repositories, outbound.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, clock.RealClock{}),
 		Secrets: secrets.Lister(), SecretsSynced: secrets.Informer().HasSynced, Recorder: m.recorder(scheme.Scheme), Queues: m.queues,
-	}), nil
+	})
+	changed := func(obj any) {
+		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+			out.SecretChanged(name)
+		}
+	}
+	if _, err := secrets.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) }, DeleteFunc: changed,
+	}); err != nil {
+		return nil, fmt.Errorf("watch the Secrets that pipelines go by: %w", err)
+	}
+	return out, nil
 }
 
 // webhookDrain is how long calls may take to end when the server stops.

@@ -28,6 +28,7 @@ var (
 	promoting = kind{"Promoting", metav1.ConditionTrue}
 	verifying = kind{"Verifying", metav1.ConditionTrue}
 	failing   = kind{"Failed", metav1.ConditionTrue}
+	refused   = kind{"Refused", metav1.ConditionFalse}
 )
 
 // note says how far an environment is.

@@ -17,14 +17,19 @@ type Result struct {
 	URL, Message string
 	// Declined says that a person has decided against it.
 	Declined bool
-	// Err is why it could not be done.
-	Err error
+	// Err is why it could not be done, and Refused that trying again is of no use until something has changed.
+	Err     error
+	Refused bool
 }
+
+// refusedUntil says what becomes of a promotion that was refused.
+const refusedUntil = "is tried again once the pipeline, its Secret or the repository has changed"
 
 // Done returns what is to be told of a step, with the event of it.
 func (s Step) Done(r Result) (weave.PromotionStatus, *Event) {
 	out := s.Next
 	out.Attempts++
+	out.Refused = r.Err != nil && r.Refused
 	out.Message = delivery.Said(r.Message)
 	if r.URL != "" {
 		out.URL = r.URL
@@ -36,7 +41,11 @@ func (s Step) Done(r Result) (weave.PromotionStatus, *Event) {
 		if s.Before != nil && s.Before.Phase == weave.PromotionFailed && s.Before.Message == failed {
 			return out, nil // which was told
 		}
-		return out, &Event{corev1.EventTypeWarning, ReasonFailed, fmt.Sprintf("%s cannot be promoted to %s, and is tried again: %s", out.Revision, s.Environment, failed)}
+		again := "is tried again"
+		if out.Refused {
+			again = refusedUntil
+		}
+		return out, &Event{corev1.EventTypeWarning, ReasonFailed, fmt.Sprintf("%s cannot be promoted to %s, and %s: %s", out.Revision, s.Environment, again, failed)}
 	case r.Declined:
 		out.Phase = weave.PromotionRevoked
 		return out, &Event{corev1.EventTypeWarning, ReasonRevoked, fmt.Sprintf("%s is not promoted to %s: %s", out.Revision, s.Environment, out.Message)}

@@ -36,8 +36,8 @@ type Decision struct {
 	Steps []Step
 	// Begun reports whether there will be steps once it is told that they have begun.
 	Begun bool
-	// Open are the promotions whose pull requests wait for people.
-	Open []Step
+	// Open are the promotions whose pull requests wait for people, and Refused those that wait for a change of what they go by.
+	Open, Refused []Step
 	// Condition is the one of type Promoting.
 	Condition metav1.Condition
 	// Events are what has happened since it was decided last.
@@ -134,6 +134,9 @@ func Decide(p *weave.Pipeline, now time.Time) Decision {
 		if t.open != nil {
 			out.Open = append(out.Open, *t.open)
 		}
+		if t.refused != nil {
+			out.Refused = append(out.Refused, *t.refused)
+		}
 		if !t.again.IsZero() && (out.Again.IsZero() || t.again.Before(out.Again)) {
 			out.Again = t.again
 		}
@@ -214,13 +217,14 @@ type turn struct {
 	promotion *weave.Promotion
 	paused    *weave.Pause
 
-	told   Told
-	step   *Step
-	begun  bool
-	open   *Step
-	events []Event
-	note   note
-	again  time.Time
+	told    Told
+	step    *Step
+	begun   bool
+	open    *Step
+	refused *Step
+	events  []Event
+	note    note
+	again   time.Time
 }
 
 // candidate is the version that the environment before has verified, "" if there is none.
@@ -265,7 +269,7 @@ func (t *turn) arrived() {
 	}
 	switch {
 	case last.Phase != weave.PromotionVerified && t.here.Verified(last.Revision):
-		last.Phase, last.Message = weave.PromotionVerified, ""
+		last.Phase, last.Message, last.Refused = weave.PromotionVerified, "", false
 		t.event(corev1.EventTypeNormal, ReasonVerified, "%s is verified in %s", last.Revision, t.environment.Name)
 	case last.Phase == weave.PromotionStarted && t.here.FailedOn(last.Revision):
 		message := delivery.Said(t.here.Message)
@@ -361,7 +365,7 @@ func (t *turn) withoutCandidate() {
 func (t *turn) revoke(revision string) {
 	message := delivery.Said(fmt.Sprintf("it has failed in %s: %s", t.previous, t.before.Message))
 	if last := t.last(); last != nil && last.Revision == revision && (last.Phase == weave.PromotionWaiting || undone(last)) {
-		last.Phase, last.Message = weave.PromotionRevoked, message
+		last.Phase, last.Message, last.Refused = weave.PromotionRevoked, message, false
 	}
 	t.event(corev1.EventTypeWarning, ReasonRevoked, "%s is not promoted to %s: %s", revision, t.environment.Name, message)
 }
@@ -463,7 +467,7 @@ func (t *turn) wait(revision string) {
 		return // the status tells of that one until it is verified
 	}
 	if last != nil && last.Revision == revision && last.Phase != weave.PromotionVerified {
-		last.Phase, last.Message, last.Strategy = weave.PromotionWaiting, "", Strategy(*t.promotion)
+		last.Phase, last.Message, last.Strategy, last.Refused = weave.PromotionWaiting, "", Strategy(*t.promotion), false
 		return
 	}
 	t.told.Promotion = &weave.PromotionStatus{Revision: revision, Strategy: Strategy(*t.promotion), Phase: weave.PromotionWaiting, At: t.stamp(nil)}
@@ -482,6 +486,11 @@ func (t *turn) waits(revision string) {
 func (t *turn) carryOut(next weave.PromotionStatus) {
 	if t.paused != nil {
 		t.says(paused, "%s waits since the pipeline is paused by %s", next.Revision, t.paused.By)
+		return
+	}
+	if next.Phase == weave.PromotionFailed && next.Refused {
+		t.refused = t.stepTo(next)
+		t.says(refused, "%s cannot be promoted, and %s: %s", next.Revision, refusedUntil, next.Message)
 		return
 	}
 	if due := next.At.Add(pauses(next.Attempts)); next.Phase == weave.PromotionFailed && t.now.Before(due) {

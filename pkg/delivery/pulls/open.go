@@ -71,6 +71,21 @@ func (o *opener) Open(ctx context.Context, r Request) (Result, error) {
 	return result, nil
 }
 
+// Base implements Opener.
+func (o *opener) Base(ctx context.Context, r Request) (string, error) {
+	t, err := o.task(r)
+	if err != nil {
+		return "", err
+	}
+	request := t.git
+	request.Ref = git.Ref{Branch: t.BaseBranch}
+	revision, err := t.repositories.Resolve(ctx, request)
+	if err != nil {
+		return "", refusing(err)
+	}
+	return revision.Commit, nil
+}
+
 // task is one request on its way.
 type task struct {
 	*opener
@@ -243,7 +258,11 @@ func (t *task) rewritten(ctx context.Context, branch string) (*git.Checkout, rew
 	if errors.Is(err, rewrite.ErrVersion) {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return nil, rewrite.Result{}, fmt.Errorf("promote %s/%s in %s: branch %q: %w", t.Pipeline.Namespace, t.Pipeline.Name, t.Environment, branch, err)
+	err = fmt.Errorf("promote %s/%s in %s: branch %q: %w", t.Pipeline.Namespace, t.Pipeline.Name, t.Environment, branch, err)
+	if branch == t.BaseBranch {
+		err = Refusal(err, revision.Commit)
+	}
+	return nil, rewrite.Result{}, err
 }
 
 func (t *task) rewrite(ctx context.Context, checkout *git.Checkout, wanted rewrite.Wanted) (rewrite.Result, error) {

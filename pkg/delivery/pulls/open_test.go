@@ -356,6 +356,26 @@ func saying(said string) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
+func TestARefusalOfTheContentNamesTheCommitThatItIsOf(t *testing.T) {
+	p := newPromoter(t, weave.ForgeGitHub, fleet())
+	p.request.Environment = "staging" // which no marker names
+	for range 2 {
+		_, err := p.Open(t.Context(), p.request)
+		base, asked := p.Base(t.Context(), p.request)
+		if want := p.forge.Git("", "rev-parse", "main"); asked != nil || base != want || At(err) != want || !errors.Is(err, ErrMissing) {
+			t.Errorf("error %v is of %q, and the base branch at %q (%v), want %q", err, At(err), base, asked, want)
+		}
+		p.forge.Commit("main", map[string]string{"other.yaml": "{}"})
+	}
+	p.request.Credentials = map[string][]byte{KeyAuthority: p.request.Credentials[KeyAuthority], KeyToken: []byte("another")}
+	if _, err := p.Open(t.Context(), p.request); !errors.Is(err, ErrForbidden) || At(err) != "" {
+		t.Errorf("error %v is of %q, which is no matter of the content", err, At(err))
+	}
+	if _, err := p.Base(t.Context(), p.request); !errors.Is(err, ErrForbidden) {
+		t.Errorf("the base branch is shown to whom the repository refuses: %v", err)
+	}
+}
+
 func TestARepositoryThatTakesNoBranchIsAPermanentError(t *testing.T) {
 	p := newPromoter(t, weave.ForgeGitHub, fleet())
 	p.forge.Hook("pre-receive", "exit 1")

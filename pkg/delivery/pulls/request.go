@@ -14,6 +14,8 @@ type Opener interface {
 	// how it stands. Pull requests for other versions to the same environment are closed once there is one for this. Nothing is remembered from one call to
 	// the next.
 	Open(ctx context.Context, request Request) (Result, error)
+	// Base returns the commit that the base branch is at now, by which is seen whether a repository that has refused has changed.
+	Base(ctx context.Context, request Request) (string, error)
 }
 
 // Request says which version is to reach which environment, and in which repository.
@@ -105,6 +107,26 @@ var (
 	// ErrForbidden says that the repository or its forge refuses these credentials, or hides the repository from them.
 	ErrForbidden = errors.New("the repository refuses")
 )
+
+// atError is one of the content of a commit of the base branch.
+type atError struct {
+	error
+	commit string
+}
+
+// Unwrap implements the interface of package errors.
+func (e *atError) Unwrap() error { return e.error }
+
+// Refusal makes an error one of the content of a commit of the base branch.
+func Refusal(err error, commit string) error { return &atError{err, commit} }
+
+// At returns the commit of the base branch whose content an error is about, "" if it is about something else.
+func At(err error) string {
+	if of := (*atError)(nil); errors.As(err, &of) {
+		return of.commit
+	}
+	return ""
+}
 
 // Permanent reports whether trying again is of no use until something has changed that people change.
 func Permanent(err error) bool {

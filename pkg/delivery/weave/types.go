@@ -218,6 +218,8 @@ type PromotionStatus struct {
 	// At is when it was begun, however often it is tried.
 	At       metav1.Time `json:"at"`
 	Attempts int32       `json:"attempts,omitempty"`
+	// Refused says that it has failed by what will not pass by itself: it is tried again once the pipeline, the Secret or the repository has changed.
+	Refused bool `json:"refused,omitempty"`
 	// Held says that a person has asked for it in the place of another version, which is not promoted to here until a person asks for that.
 	Held bool `json:"held,omitempty"`
 }

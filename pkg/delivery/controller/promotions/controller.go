@@ -83,6 +83,8 @@ type Controller struct {
 	waiting map[Key][]chan struct{}
 	// asked is when the forge was asked about a pull request.
 	asked map[pullRequest]asked
+	// refusals are how things stood when a pull request was refused.
+	refusals map[pullRequest]refusal
 }
 
 // pullRequest names the promotion to an environment.
@@ -98,7 +100,7 @@ func New(o Options) *Controller {
 	}
 	c := &Controller{
 		Options: o, queue: work.NewQueue[Key](o.Queues.Of("promotions"), firstRetry, lastRetry),
-		waiting: map[Key][]chan struct{}{}, asked: map[pullRequest]asked{},
+		waiting: map[Key][]chan struct{}{}, asked: map[pullRequest]asked{}, refusals: map[pullRequest]refusal{},
 	}
 	for _, version := range weave.GroupVersions {
 		o.Kinds.FollowKind(schema.GroupResource{Group: version.Group, Resource: weave.Resource}, func(name cache.ObjectName) {

@@ -62,6 +62,14 @@ type forge struct {
 	result   pulls.Result
 	err      error
 	requests []pulls.Request
+	// base is the commit of the base branch, and glances how often it was looked at.
+	base    string
+	glances int
+}
+
+func (f *forge) Base(context.Context, pulls.Request) (string, error) {
+	f.glances++
+	return f.base, nil
 }
 
 func (f *forge) Open(_ context.Context, request pulls.Request) (pulls.Result, error) {
@@ -523,6 +531,100 @@ func TestAPullRequestIsOpenedAndFollowed(t *testing.T) {
 	w.look()
 	if len(w.forge.requests) != 2 {
 		t.Errorf("the forge is asked %d times", len(w.forge.requests))
+	}
+}
+
+func TestWhatARepositoryRefusesIsTriedAgainOnceSomethingHasChanged(t *testing.T) {
+	const how = "{strategy: {pull-request: {type: github, url: 'https://forge/shop', baseBranch: main, secretRef: {name: forge}}}}"
+	secret := func(w *world, version string) {
+		w.Helper()
+		if err := w.secrets.Update(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "forge", ResourceVersion: version}, Data: map[string][]byte{"token": []byte("t")},
+		}); err != nil {
+			w.Fatal(err)
+		}
+		w.SecretChanged(cache.NewObjectName("shop", "forge"))
+	}
+	for name, test := range map[string]struct {
+		err  error
+		then func(w *world)
+		// tried says that it is tried again after that, and glances how often the base branch was looked at.
+		tried   bool
+		glances int
+	}{
+		"not if nothing has changed for a day": {err: pulls.ErrRefused, then: func(w *world) { w.clock.SetTime(w.clock.Now().Add(24 * time.Hour)) }},
+		"once the pipeline has": {err: pulls.ErrRefused, tried: true, then: func(w *world) {
+			w.change(func(p *unstructured.Unstructured) {
+				p.SetGeneration(2)
+				_ = unstructured.SetNestedField(p.Object, int64(2), "status", "observedGeneration")
+			})
+		}},
+		"once the Secret has": {err: pulls.ErrRefused, tried: true, then: func(w *world) { secret(w, "2") }},
+		"when the server starts anew, within the time in which forges are asked": {err: pulls.ErrRefused, tried: true, then: func(w *world) {
+			w.restart(w.Mapper.(mapper).RESTMapper)
+			w.look()
+			w.clock.SetTime(w.clock.Now().Add(asksForges))
+		}},
+		"not while the base branch is at the commit that was refused": {err: pulls.Refusal(pulls.ErrMissing, "c0ffee"), glances: 1, then: func(w *world) { w.clock.SetTime(w.clock.Now().Add(time.Hour)) }},
+		"once the base branch has another commit": {err: pulls.Refusal(pulls.ErrMissing, "c0ffee"), tried: true, glances: 1, then: func(w *world) {
+			w.forge.base = "deadbeef"
+			w.clock.SetTime(w.clock.Now().Add(firstGlance))
+		}},
+		"not at once, though the base branch has another commit":    {err: pulls.Refusal(pulls.ErrMissing, "c0ffee"), then: func(w *world) { w.forge.base = "deadbeef" }},
+		"now and then, where the forge may know a credential since": {err: pulls.ErrForbidden, tried: true, then: func(w *world) { w.clock.SetTime(w.clock.Now().Add(asksForges)) }},
+		"not before": {err: pulls.ErrForbidden, then: func(w *world) { w.clock.SetTime(w.clock.Now().Add(asksForges - time.Second)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, pipelineOf(how))
+			secret(w, "1")
+			w.forge.err, w.forge.base = test.err, "c0ffee"
+			w.look()
+			if got := w.promotion(); got.Phase != weave.PromotionFailed || !got.Refused || got.Attempts != 1 {
+				t.Fatalf("the promotion is %+v", got)
+			}
+			said := meta.FindStatusCondition(w.pipeline().Status.Conditions, weave.ConditionPromoting)
+			if said == nil || said.Reason != "Refused" || !strings.Contains(said.Message, "once the pipeline, its Secret or the repository has changed") {
+				t.Errorf("the condition is %v", said)
+			}
+			if got := w.told(); len(got) != 1 || !strings.Contains(got[0], "once the pipeline, its Secret or the repository has changed") {
+				t.Errorf("events are %v", got)
+			}
+			w.forge.err, w.forge.result = nil, pulls.Result{State: pulls.Open, URL: "https://forge/shop/1"}
+			test.then(w)
+			w.writes()
+			w.look()
+			want := weave.PromotionFailed
+			if test.tried {
+				want = weave.PromotionStarted
+			}
+			if got := w.promotion(); got.Phase != want || got.Refused == test.tried {
+				t.Errorf("the promotion is %+v, want it %s", got, want)
+			}
+			if w.forge.glances != test.glances {
+				t.Errorf("the base branch was looked at %d times, want %d", w.forge.glances, test.glances)
+			}
+			if got := w.writes(); !test.tried && len(got) > 0 {
+				t.Errorf("it waits, and yet there is written %v", got)
+			}
+		})
+	}
+}
+
+func TestALookAtARepositoryThatHasRefusedIsRareOnceItHasRefusedForLong(t *testing.T) {
+	w := newWorld(t, pipelineOf("{strategy: {pull-request: {type: github, url: 'https://forge/shop', baseBranch: main, secretRef: {name: forge}}}}"))
+	if err := w.secrets.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "forge"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.forge.err, w.forge.base = pulls.Refusal(pulls.ErrAmbiguous, "c0ffee"), "c0ffee"
+	for range 3600 {
+		w.look()
+		w.clock.SetTime(w.clock.Now().Add(time.Second))
+	}
+	if most := 8 + 12; w.forge.glances > most || w.forge.glances < 12 {
+		t.Errorf("it was looked at %d times in an hour, want 12 to %d", w.forge.glances, most)
+	}
+	if len(w.forge.requests) != 1 {
+		t.Errorf("it was tried %d times, want once", len(w.forge.requests))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,7 +113,13 @@ func (c *Controller) promote(ctx context.Context, k Key, p *weave.Pipeline) (beg
 			tell(step, status, event)
 		}
 	}
-	if len(decision.Steps)+len(decision.Open) > 0 {
+	for _, step := range decision.Refused {
+		if c.changed(ctx, p, step) {
+			status, event := step.Done(c.carryOut(ctx, p, step))
+			tell(step, status, event)
+		}
+	}
+	if len(decision.Steps)+len(decision.Open)+len(decision.Refused) > 0 {
 		decision.Condition = promotion.Decide(asTold(p, decision), now).Condition
 	}
 	written, err := c.write(ctx, k, p, decision)
@@ -167,28 +174,49 @@ func reference(p *weave.Pipeline) *corev1.ObjectReference {
 
 // open sees to a pull request.
 func (c *Controller) open(ctx context.Context, p *weave.Pipeline, step promotion.Step) promotion.Result {
-	c.noteAsked(pullRequest{KeyOf(p), step.Environment}, asked{c.Clock.Now(), behind(p, step)})
-	of := step.Promotion.Strategy.PullRequest
-	secret, err := c.Secrets.Secrets(p.Namespace).Get(of.SecretRef.Name)
-	if apierrors.IsNotFound(err) {
-		return promotion.Result{Err: fmt.Errorf("there is no Secret %s/%s, which is to have the credential of the repository", p.Namespace, of.SecretRef.Name)}
-	}
+	of := pullRequest{KeyOf(p), step.Environment}
+	c.noteAsked(of, asked{c.Clock.Now(), behind(p, step)})
+	secret, err := c.credential(p, step)
 	if err != nil {
 		return promotion.Result{Err: err}
 	}
-	request := pulls.Request{
+	if secret == nil {
+		c.refuse(of, refusal{circumstances: circumstancesOf(p, step, nil), waits: true})
+		return promotion.Result{Refused: true, Err: fmt.Errorf(
+			"there is no Secret %s/%s, which is to have the credential of the repository", p.Namespace, step.Promotion.Strategy.PullRequest.SecretRef.Name)}
+	}
+	result, err := c.Pulls.Open(ctx, request(p, step, secret))
+	refused := pulls.Permanent(err)
+	if refused {
+		c.refuse(of, refusal{circumstances: circumstancesOf(p, step, secret), commit: pulls.At(err), waits: errors.Is(err, pulls.ErrRefused)})
+	}
+	return promotion.Result{URL: result.URL, Message: result.Message, Declined: result.State == pulls.Closed, Err: err, Refused: refused}
+}
+
+// credential is the Secret that a pull request is opened with, nil if it is not there.
+func (c *Controller) credential(p *weave.Pipeline, step promotion.Step) (*corev1.Secret, error) {
+	secret, err := c.Secrets.Secrets(p.Namespace).Get(step.Promotion.Strategy.PullRequest.SecretRef.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return secret, err
+}
+
+// request is what is asked for of a repository.
+func request(p *weave.Pipeline, step promotion.Step, secret *corev1.Secret) pulls.Request {
+	of := step.Promotion.Strategy.PullRequest
+	out := pulls.Request{
 		Forge: of.Type, URL: of.URL, BaseBranch: of.BaseBranch, Path: of.Path, Credentials: secret.Data,
 		Pipeline:    pulls.Pipeline{Group: p.GroupVersionKind().Group, Namespace: p.Namespace, Name: p.Name},
 		Environment: step.Environment, Version: versionOf(promotion.VersionsOf(p, step.Index, step.Next.Revision).All()), Known: step.Next.URL,
 	}
 	if app := p.Spec.AppRef; app != nil {
-		request.App.Kind, request.App.Name = app.Kind, app.Name
+		out.App.Kind, out.App.Name = app.Kind, app.Name
 	}
 	for _, target := range p.Spec.Environments[step.Index].Targets {
-		request.App.Namespaces = append(request.App.Namespaces, target.Namespace)
+		out.App.Namespaces = append(out.App.Namespaces, target.Namespace)
 	}
-	result, err := c.Pulls.Open(ctx, request)
-	return promotion.Result{URL: result.URL, Message: result.Message, Declined: result.State == pulls.Closed, Err: err}
+	return out
 }
 
 // versionOf is a version as pull requests take it: images by their tags, which manifests have apart from the repository.
@@ -252,12 +280,17 @@ func (c *Controller) lastAsked(of pullRequest, now time.Time) asked {
 	defer c.mu.Unlock()
 	last, known := c.asked[of]
 	if !known {
-		hash := fnv.New32a()
-		_, _ = fmt.Fprint(hash, of) // it never fails
-		last = asked{at: now.Add(-time.Duration(hash.Sum32()) % asksForges)}
+		last = asked{at: of.before(now)}
 		c.asked[of] = last
 	}
 	return last
+}
+
+// before is a time within asksForges before now, which is another for each pull request.
+func (of pullRequest) before(now time.Time) time.Time {
+	hash := fnv.New32a()
+	_, _ = fmt.Fprint(hash, of) // it never fails
+	return now.Add(-time.Duration(hash.Sum32()) % asksForges)
 }
 
 func (c *Controller) noteAsked(of pullRequest, now asked) {
@@ -270,9 +303,6 @@ func (c *Controller) noteAsked(of pullRequest, now asked) {
 func (c *Controller) forget(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for of := range c.asked {
-		if of.Key == k {
-			delete(c.asked, of)
-		}
-	}
+	maps.DeleteFunc(c.asked, func(of pullRequest, _ asked) bool { return of.Key == k })
+	maps.DeleteFunc(c.refusals, func(of pullRequest, _ refusal) bool { return of.Key == k })
 }
