@@ -50,7 +50,9 @@ func newGetCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra
 			what starts or carries a promotion: sources, image automations, webhooks, pull requests and events.
 
 			With -o wide each target is told of by itself. With --related the objects of one environment are shown as "manifold tree" does: the
-			sources of the app, and what it consists of.`),
+			sources of the app, and what it consists of. Those are objects of the logical cluster, and what becomes of them in clusters. Of what a
+			cluster has by itself, such as a HelmRelease of a Flux that runs there, a cluster that has joined with --allow-pipelines shows the
+			version, the conditions and the images, and nothing else: its sources and parts are to be looked at there.`),
 		Example: templates.Examples(`
 			# A pipeline
 			manifold pipeline get podinfo

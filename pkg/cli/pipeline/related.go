@@ -65,7 +65,10 @@ func (o *GetOptions) treeOf(ctx context.Context, t *weave.TargetStatus, w *weave
 		return err
 	}
 	if root == nil {
-		fmt.Fprintf(o.Out, "%s is not of the logical cluster: cluster %q has it by itself. Look there: flux trace %s %s -n %s\n",
+		if err := seen(t, w).Write(o.Out); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.Out, "%s is not of the logical cluster: cluster %q has it by itself, and shows pipelines no more of it. Look there: flux trace %s %s -n %s\n",
 			text.Line(w.Kind+"/"+w.Name, longest), text.Line(t.Name, longest), strings.ToLower(text.Line(w.Kind, longest)), text.Line(w.Name, longest), text.Line(t.Namespace, longest))
 		return nil
 	}
@@ -78,6 +81,34 @@ func (o *GetOptions) treeOf(ctx context.Context, t *weave.TargetStatus, w *weave
 		return err
 	}
 	return node.Write(o.Out)
+}
+
+// seen is what the status tells of a workload that a cluster has by itself: it, its conditions, and the images that it runs.
+func seen(t *weave.TargetStatus, w *weave.WorkloadStatus) *tree.Node {
+	out := &tree.Node{
+		Kind: text.Line(w.Kind, longest), Namespace: text.Line(t.Namespace, longest), Name: text.Line(w.Name, longest), Clusters: []string{text.Line(t.Name, longest)},
+		Health: tree.Progressing, Status: text.Line(w.Version, longest),
+	}
+	switch {
+	case w.Ready:
+		out.Health = tree.Healthy
+	case w.Failed:
+		out.Health = tree.Degraded
+	}
+	if w.Message != "" && !w.Ready {
+		out.Problems = append(out.Problems, text.Line(w.Message, longest))
+	}
+	for _, c := range w.Conditions {
+		child := &tree.Node{Kind: "condition", Name: text.Line(c.Type, longest), Relation: tree.Owns, Health: tree.Healthy, Status: text.Line(string(c.Status)+" "+c.Reason, longest)}
+		if c.Type == "Ready" {
+			child.Health = out.Health
+		}
+		out.Children = append(out.Children, child)
+	}
+	for _, image := range w.Images {
+		out.Children = append(out.Children, &tree.Node{Kind: "image", Name: text.Line(image, longest), Relation: tree.Owns, Health: tree.Healthy})
+	}
+	return out
 }
 
 // workload reads a workload of a target from the logical cluster, nil if it is not there.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,8 +117,13 @@ func TestWhatAClusterHasByItselfIsToldOf(t *testing.T) {
 	if err := o.related(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if want := `HelmRelease/podinfo is not of the logical cluster: cluster "dev-us" has it by itself. Look there: flux trace helmrelease podinfo -n podinfo`; !strings.Contains(out.String(), want) {
-		t.Errorf("told %q, want %q", out, want)
+	for _, want := range []string{
+		`HelmRelease/podinfo is not of the logical cluster: cluster "dev-us" has it by itself, and shows pipelines no more of it. Look there: flux trace helmrelease podinfo -n podinfo`,
+		"HelmRelease podinfo/podinfo", "dev-us", "6.1.8",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("told %q, want %q", out, want)
+		}
 	}
 	o.Related = "qa"
 	if err := o.related(t.Context(), p); err == nil || !strings.Contains(err.Error(), `no environment "qa"`) {
@@ -127,6 +133,42 @@ func TestWhatAClusterHasByItselfIsToldOf(t *testing.T) {
 	p.Status.Environments = map[string]*weave.EnvironmentStatus{}
 	if err := o.related(t.Context(), p); err == nil || !strings.Contains(err.Error(), "nothing is known") {
 		t.Errorf("an environment of which nothing is known: %v", err)
+	}
+}
+
+func TestOfAWorkloadInAClusterIsShownWhatTheStatusTells(t *testing.T) {
+	target := &weave.TargetStatus{Kind: "GitopsCluster", Name: "east", Namespace: "shop"}
+	for name, test := range map[string]struct {
+		of       weave.WorkloadStatus
+		health   tree.Health
+		problems []string
+		children []string
+	}{
+		"one that is well": {
+			of: weave.WorkloadStatus{
+				Kind: "HelmRelease", Name: "podinfo", Version: "6.1.8", Ready: true, Message: "installed", Images: []string{"podinfo:6.1.8"},
+				Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Installed"}},
+			},
+			health: tree.Healthy, children: []string{"Owns condition/Ready Healthy", "Owns image/podinfo:6.1.8 Healthy"},
+		},
+		"one that has failed": {
+			of: weave.WorkloadStatus{
+				Kind: "HelmRelease", Name: "podinfo", Version: "6.1.8", Failed: true, Message: "no such chart",
+				Conditions: []metav1.Condition{{Type: "Ready", Status: "False", Reason: "NoChart"}},
+			},
+			health: tree.Degraded, problems: []string{"no such chart"}, children: []string{"Owns condition/Ready Degraded"},
+		},
+		"one on its way": {of: weave.WorkloadStatus{Kind: "Deployment", Name: "web", Version: "2", Message: "1 of 2"}, health: tree.Progressing, problems: []string{"1 of 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := seen(target, &test.of)
+			if got.Health != test.health || got.Status != test.of.Version || !slices.Equal(got.Clusters, []string{"east"}) || !slices.Equal(got.Problems, test.problems) {
+				t.Errorf("got %+v", got)
+			}
+			if children := names(got); !slices.Equal(children, test.children) {
+				t.Errorf("got %q, want %q", children, test.children)
+			}
+		})
 	}
 }
 
