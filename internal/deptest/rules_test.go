@@ -121,7 +121,7 @@ var serverRooms = map[string][]string{
 var (
 	pure = slices.Concat([]string{"pkg/delivery/pipecd", "pkg/identity", "pkg/mirror", "pkg/multicluster", "pkg/projection", "pkg/summary"}, slices.Sorted(maps.Keys(placementRooms)),
 		slices.Sorted(maps.Keys(deliveryRooms)))
-	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pulls/...", "pkg/delivery/scripts", "pkg/moves", "pkg/multicluster/controller", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
+	controllers = []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/insight/counted", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pulls/...", "pkg/delivery/scripts", "pkg/moves", "pkg/multicluster/controller", "pkg/placement/...", "pkg/records/...", "pkg/summary/...", "pkg/syncer/..."}
 	server      = []string{"pkg/admission/...", "pkg/registry/...", "pkg/server/..."}
 )
 
@@ -426,7 +426,7 @@ func TestTheArrowsBetweenTheRoomsOfPlacementRunOneWay(t *testing.T) {
 
 // Whoever adds a room of delivery says here where it belongs. What reads from elsewhere, or objects of the API, is no room: it has rules of its own.
 func TestTheArrowsBetweenTheRoomsOfDeliveryRunOneWay(t *testing.T) {
-	testRooms(t, "pkg/delivery", deliveryRooms, "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pipecd/...", "pkg/delivery/plugins/...", "pkg/delivery/pulls", "pkg/delivery/pulls/forges/...", "pkg/delivery/render/...", "pkg/delivery/scripts", "pkg/delivery/source/...")
+	testRooms(t, "pkg/delivery", deliveryRooms, "pkg/delivery/contents", "pkg/delivery/controller/...", "pkg/delivery/held", "pkg/delivery/insight/counted", "pkg/delivery/logs", "pkg/delivery/measure", "pkg/delivery/notify", "pkg/delivery/pipecd/...", "pkg/delivery/plugins/...", "pkg/delivery/pulls", "pkg/delivery/pulls/forges/...", "pkg/delivery/render/...", "pkg/delivery/scripts", "pkg/delivery/source/...")
 }
 
 // Whoever adds a controller of delivery says here what it has to do with the others.

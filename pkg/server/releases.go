@@ -10,6 +10,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
 	"github.com/manifold-dev/manifold/internal/outbound"
+	"github.com/manifold-dev/manifold/pkg/delivery/insight/counted"
 	"github.com/manifold-dev/manifold/pkg/delivery/logs"
 	"github.com/manifold-dev/manifold/pkg/delivery/notify"
 	"github.com/manifold-dev/manifold/pkg/delivery/scripts"
@@ -32,6 +33,9 @@ func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the notifications: %w", err)
+	}
+	if err := counted.Watch(c.name, m.own); err != nil {
+		return nil, err
 	}
 	return []part{{"logs of releases", log.Run}, {"notifications", notices.Run}}, nil
 }
