@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/cli/move"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/pipeline"
+	"github.com/manifold-dev/manifold/pkg/cli/plugin"
 	"github.com/manifold-dev/manifold/pkg/cli/release"
 	"github.com/manifold-dev/manifold/pkg/cli/simulate"
 	"github.com/manifold-dev/manifold/pkg/cli/start"
@@ -65,7 +66,7 @@ func NewCommand(streams genericiooptions.IOStreams, args []string) *cobra.Comman
 			simulate.NewCommand(f, streams), tree.NewCommand(f, streams),
 		}},
 		{Message: "Delivery Commands:", Commands: []*cobra.Command{
-			app.NewCommand(f, streams), release.NewCommand(f, streams), pipeline.NewCommand(f, streams), versionscommand.NewCommand(f, streams),
+			app.NewCommand(f, streams), release.NewCommand(f, streams), pipeline.NewCommand(f, streams), plugin.NewCommand(f, streams), versionscommand.NewCommand(f, streams),
 		}},
 		{Message: "Kubernetes Commands:", Commands: []*cobra.Command{newKubectlCommand(raw, args)}},
 	}

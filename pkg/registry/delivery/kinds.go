@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/registry/delivery/plugins"
 	"github.com/manifold-dev/manifold/pkg/registry/group"
 )
 
@@ -64,14 +65,6 @@ func Group(typer runtime.ObjectTyper) group.Group {
 				return stores
 			},
 		},
-		{
-			// In no category: who lists those of a namespace has no right to plugins.
-			Plural: v1alpha1.ResourcePlugins, Singular: "plugin", ShortName: "plug", Uncategorized: true,
-			Object:   func() runtime.Object { return &v1alpha1.Plugin{} },
-			List:     func() runtime.Object { return &v1alpha1.PluginList{} },
-			Strategy: pluginStrategy{base},
-			Status:   pluginStatusStrategy{pluginStrategy{base}},
-			Columns:  pluginColumns(),
-		},
+		plugins.Kind(base),
 	}}
 }

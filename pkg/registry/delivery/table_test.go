@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/manifold-dev/manifold/pkg/registry/delivery/plugins"
+	"github.com/manifold-dev/manifold/pkg/registry/group"
 )
 
 func TestTables(t *testing.T) {
@@ -11,6 +14,6 @@ func TestTables(t *testing.T) {
 		"testdata/applications.txt": applicationColumns(),
 		"testdata/revisions.txt":    revisionColumns(),
 		"testdata/releases.txt":     releaseColumns(),
-		"testdata/plugins.txt":      pluginColumns(),
+		"testdata/plugins.txt":      plugins.Kind(group.Strategy{}).Columns,
 	})
 }

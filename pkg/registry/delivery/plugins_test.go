@@ -13,19 +13,19 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
 
-// plugins are the stores of plugins, and requests of users to them.
-type plugins struct {
+// pluginStores are the stores of plugins, and requests of users to them.
+type pluginStores struct {
 	*testing.T
 	objects, status rest.Storage
 }
 
-func newPlugins(t *testing.T) plugins {
+func newPlugins(t *testing.T) pluginStores {
 	t.Helper()
 	made := stores(t)
-	return plugins{t, made["plugins"], made["plugins/status"]}
+	return pluginStores{t, made["plugins"], made["plugins/status"]}
 }
 
-func (p plugins) create(by string, plugin *v1alpha1.Plugin) *v1alpha1.Plugin {
+func (p pluginStores) create(by string, plugin *v1alpha1.Plugin) *v1alpha1.Plugin {
 	p.Helper()
 	ctx := request.WithUser(request.WithNamespace(p.Context(), ""), &user.DefaultInfo{Name: by})
 	object, err := p.objects.(rest.Creater).Create(ctx, plugin, rest.ValidateAllObjectFunc, &metav1.CreateOptions{})
@@ -35,7 +35,7 @@ func (p plugins) create(by string, plugin *v1alpha1.Plugin) *v1alpha1.Plugin {
 	return object.(*v1alpha1.Plugin)
 }
 
-func (p plugins) update(to rest.Storage, by string, plugin *v1alpha1.Plugin) *v1alpha1.Plugin {
+func (p pluginStores) update(to rest.Storage, by string, plugin *v1alpha1.Plugin) *v1alpha1.Plugin {
 	p.Helper()
 	ctx := request.WithUser(request.WithNamespace(p.Context(), ""), &user.DefaultInfo{Name: by})
 	object, _, err := to.(rest.Updater).Update(ctx, plugin.Name, rest.DefaultUpdatedObjectInfo(plugin), rest.ValidateAllObjectFunc,

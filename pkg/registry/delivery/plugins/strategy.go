@@ -1,4 +1,5 @@
-package delivery
+// Package plugins says how Plugins are stored and shown.
+package plugins
 
 import (
 	"context"
@@ -16,24 +17,37 @@ import (
 	"github.com/manifold-dev/manifold/pkg/registry/group"
 )
 
-// pluginStrategy is for everything about a plugin but its status.
-type pluginStrategy struct{ group.Strategy }
+// Kind is how plugins are stored and shown.
+func Kind(base group.Strategy) group.Kind {
+	return group.Kind{
+		// In no category: who lists those of a namespace has no right to plugins.
+		Plural: v1alpha1.ResourcePlugins, Singular: "plugin", ShortName: "plug", Uncategorized: true,
+		Object:   func() runtime.Object { return &v1alpha1.Plugin{} },
+		List:     func() runtime.Object { return &v1alpha1.PluginList{} },
+		Strategy: strategy{base},
+		Status:   statusStrategy{strategy{base}},
+		Columns:  columns(),
+	}
+}
 
-func (pluginStrategy) NamespaceScoped() bool { return false }
+// strategy is for everything about a plugin but its status.
+type strategy struct{ group.Strategy }
+
+func (strategy) NamespaceScoped() bool { return false }
 
 // GetResetFields names what PrepareForCreate and PrepareForUpdate reset, so that who applies it does not come to own it.
-func (pluginStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return group.ResetFields(v1alpha1.SchemeGroupVersion, "status")
 }
 
-func (pluginStrategy) PrepareForCreate(ctx context.Context, object runtime.Object) {
+func (strategy) PrepareForCreate(ctx context.Context, object runtime.Object) {
 	plugin := object.(*v1alpha1.Plugin)
 	plugin.Status = v1alpha1.PluginStatus{}
 	plugin.Generation = 1
 	recordAsking(ctx, plugin, &v1alpha1.Plugin{})
 }
 
-func (pluginStrategy) PrepareForUpdate(ctx context.Context, object, old runtime.Object) {
+func (strategy) PrepareForUpdate(ctx context.Context, object, old runtime.Object) {
 	plugin, before := object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin)
 	plugin.Status = before.Status
 	if !apiequality.Semantic.DeepEqual(plugin.Spec, before.Spec) {
@@ -64,21 +78,21 @@ func recordAsking(ctx context.Context, plugin, before *v1alpha1.Plugin) {
 	plugin.Annotations = annotations
 }
 
-func (pluginStrategy) Validate(_ context.Context, object runtime.Object) field.ErrorList {
+func (strategy) Validate(_ context.Context, object runtime.Object) field.ErrorList {
 	return validation.ValidatePlugin(object.(*v1alpha1.Plugin))
 }
 
-func (pluginStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
+func (strategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
 	return validation.ValidatePluginUpdate(object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin))
 }
 
 // WarningsOnCreate tells what is valid and not as safe as it could be.
-func (pluginStrategy) WarningsOnCreate(_ context.Context, object runtime.Object) []string {
+func (strategy) WarningsOnCreate(_ context.Context, object runtime.Object) []string {
 	return validation.PluginWarnings(object.(*v1alpha1.Plugin))
 }
 
 // WarningsOnUpdate tells it to those who change the spec.
-func (pluginStrategy) WarningsOnUpdate(_ context.Context, object, old runtime.Object) []string {
+func (strategy) WarningsOnUpdate(_ context.Context, object, old runtime.Object) []string {
 	plugin, before := object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin)
 	if apiequality.Semantic.DeepEqual(plugin.Spec, before.Spec) {
 		return nil
@@ -86,20 +100,20 @@ func (pluginStrategy) WarningsOnUpdate(_ context.Context, object, old runtime.Ob
 	return validation.PluginWarnings(plugin)
 }
 
-// pluginStatusStrategy is for the status of a plugin, and lets nothing else change.
-type pluginStatusStrategy struct{ pluginStrategy }
+// statusStrategy is for the status of a plugin, and lets nothing else change.
+type statusStrategy struct{ strategy }
 
 // GetResetFields names what PrepareForUpdate resets, so that who applies it does not come to own it.
-func (pluginStatusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return group.ResetFields(v1alpha1.SchemeGroupVersion, "spec", "metadata")
 }
 
-func (pluginStatusStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
+func (statusStrategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
 	plugin, before := object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin)
 	plugin.Spec = before.Spec
 	metav1.ResetObjectMetaForStatus(plugin, before)
 }
 
-func (pluginStatusStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
+func (statusStrategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
 	return validation.ValidatePluginStatusUpdate(object.(*v1alpha1.Plugin), old.(*v1alpha1.Plugin))
 }

@@ -1,4 +1,4 @@
-package delivery
+package plugins
 
 import (
 	"cmp"
@@ -21,11 +21,11 @@ const (
 	longestError = 100
 )
 
-func pluginColumns() rest.TableConvertor {
+func columns() rest.TableConvertor {
 	return table.New(append([]table.Column[*v1alpha1.Plugin]{
-		table.Text("Ready", "Whether the process runs and answers; unknown where no plugins are run.", func(p *v1alpha1.Plugin) string {
-			if ready := pluginReady(p); ready != nil {
-				return string(ready.Status)
+		table.Text("Ready", "Whether the process runs and answers.", func(p *v1alpha1.Plugin) string {
+			if of := ready(p); of != nil {
+				return string(of.Status)
 			}
 			return table.Unknown
 		}),
@@ -37,19 +37,18 @@ func pluginColumns() rest.TableConvertor {
 		table.Age[*v1alpha1.Plugin](),
 	}, table.WhenWide(
 		table.Text("Reason", "Why it is ready, or why not.", func(p *v1alpha1.Plugin) string {
-			if ready := pluginReady(p); ready != nil {
-				return ready.Reason
+			if of := ready(p); of != nil {
+				return of.Reason
 			}
 			return table.Unknown
 		}),
 		table.Text("Services", "What it can do.", func(p *v1alpha1.Plugin) string { return cmp.Or(strings.Join(p.Status.Services, ","), table.None) }),
 		table.Number("Targets", "The deploy targets that it was started with.", func(p *v1alpha1.Plugin) int64 { return int64(len(p.Status.Targets)) }),
-		table.Text("Suspended", "Whether it is kept from running.", func(p *v1alpha1.Plugin) string { return yesOrNo(p.Spec.Suspend) }),
 		table.Text("URL", "Where the program comes from.", func(p *v1alpha1.Plugin) string { return p.Spec.URL }),
 	)...)...)
 }
 
-func pluginReady(plugin *v1alpha1.Plugin) *metav1.Condition {
+func ready(plugin *v1alpha1.Plugin) *metav1.Condition {
 	return meta.FindStatusCondition(plugin.Status.Conditions, v1alpha1.PluginReady)
 }
 
