@@ -470,3 +470,24 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+func TestSeveralWhoFetchAProgramAtOnceHaveIt(t *testing.T) {
+	c := newCache(t, Options{})
+	source := Source{URL: onDisk(t, script), Sha256: sumOf(script), Again: true}
+	errs := make(chan error)
+	for range 8 {
+		go func() {
+			path, err := c.Get(t.Context(), source)
+			if err == nil {
+				err = Verify(path, source.Sha256)
+			}
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	c.checkOnlyHas(t, source.Sha256)
+}
