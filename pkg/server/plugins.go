@@ -115,6 +115,15 @@ func (m *controllers) newPlugins(c CompletedOptions) (parts []part, err error) {
 	return append(parts, part{"plugins", of.Run}), nil
 }
 
+// unserved is an address at which no call of a plugin is implemented.
+type unserved string
+
+// Address implements host.Services.
+func (u unserved) Address(string) (string, error) { return string(u), nil }
+
+// Close implements host.Services.
+func (unserved) Close(string) {}
+
 // newPluginHost makes what runs plugins, and what answers their calls.
 func newPluginHost(c CompletedOptions) (*host.Host, []part, error) {
 	root := os.Geteuid() == 0
@@ -131,7 +140,7 @@ func newPluginHost(c CompletedOptions) (*host.Host, []part, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, lock.Close())
 	}
-	o := host.Options{Dir: dir, Service: listener.Addr().String(), Programs: programs, Clock: clock.RealClock{}}
+	o := host.Options{Dir: dir, Programs: programs, Services: unserved(listener.Addr().String()), Clock: clock.RealClock{}}
 	if root {
 		o.Users = &process.Users{First: c.plugins.first, Last: c.plugins.last, Homes: filepath.Join(dir, "homes")}
 	}

@@ -41,7 +41,7 @@ const (
 type Host interface {
 	Set(name string, spec host.Spec, seen host.Seen)
 	Remove(name string)
-	Keep(names []string) error
+	Keep(names, checksums []string) error
 	Status(name string) (host.Status, bool)
 	Changed(func(plugin string))
 }
@@ -144,11 +144,11 @@ func (c *Controller) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var names []string
+		var names, checksums []string
 		for _, plugin := range plugins {
-			names = append(names, plugin.Name)
+			names, checksums = append(names, plugin.Name), append(checksums, plugin.Spec.Sha256)
 		}
-		if err := c.Host.Keep(names); err != nil { // of plugins that are no more, so there is nobody else to tell
+		if err := c.Host.Keep(names, checksums); err != nil { // of plugins that are no more, so there is nobody else to tell
 			klog.FromContext(ctx).Error(err, "Something is left of plugins that were deleted")
 		}
 	}

@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,7 @@ type fakeHost struct {
 	seen    map[string]host.Seen
 	removed []string
 	kept    []string
+	keeps   func()
 	says    map[string]host.Status
 	changed func(string)
 }
@@ -35,8 +37,9 @@ func (f *fakeHost) Set(name string, spec host.Spec, seen host.Seen) {
 	f.specs[name], f.seen[name] = spec, seen
 }
 func (f *fakeHost) Remove(name string) { f.removed = append(f.removed, name) }
-func (f *fakeHost) Keep(names []string) error {
-	f.kept = names
+func (f *fakeHost) Keep(names, checksums []string) error {
+	f.kept = append(names, checksums...)
+	f.keeps()
 	return nil
 }
 func (f *fakeHost) Status(name string) (host.Status, bool) {
@@ -220,6 +223,20 @@ func TestADeletedPluginIsRemoved(t *testing.T) {
 	}
 	if !slices.Equal(w.host.removed, []string{"a"}) {
 		t.Errorf("removed %v", w.host.removed)
+	}
+}
+
+// What was deleted while no server ran, nobody tells of.
+func TestAStartKeepsWhatThereIs(t *testing.T) {
+	w := newWorld(t, true, plugin("a"))
+	w.own.StartWithContext(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	w.host.keeps = cancel
+	if err := w.Controller.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a", strings.Repeat("a", 64)}; !slices.Equal(w.host.kept, want) {
+		t.Errorf("kept %v, want %v", w.host.kept, want)
 	}
 }
 

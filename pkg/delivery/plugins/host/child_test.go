@@ -65,6 +65,14 @@ type cached string
 
 func (c cached) Get(context.Context, fetch.Source) (string, error) { return string(c), nil }
 
+func (cached) Prune([]string) error { return nil }
+
+// nowhere is for plugins that call nobody.
+type nowhere struct{}
+
+func (nowhere) Address(string) (string, error) { return "127.0.0.1:1", nil }
+func (nowhere) Close(string)                   {}
+
 // realHost runs programs as processes, with users of their own where the tests may.
 func realHost(t *testing.T, dir string) (*Host, string) {
 	t.Helper()
@@ -80,7 +88,7 @@ func realHost(t *testing.T, dir string) (*Host, string) {
 	if err := os.WriteFile(file, content, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Dir: filepath.Join(dir, "plugins"), Service: "127.0.0.1:1", Programs: cached(file)}
+	o := Options{Dir: filepath.Join(dir, "plugins"), Programs: cached(file), Services: nowhere{}}
 	if os.Geteuid() == 0 {
 		o.Users = &process.Users{First: 58100, Last: 58110, Homes: filepath.Join(o.Dir, "homes")}
 	}
@@ -139,6 +147,9 @@ func TestARealProcessIsStartedAgainWhenItIsKilledOrStopped(t *testing.T) {
 	first := awaitStatus(t, h, "a", "it is ready", func(s Status) bool { return s.Ready })
 	if !slices.Equal(first.Stages, []string{"CHILD_SYNC"}) || (first.User != 0) != (os.Geteuid() == 0) {
 		t.Errorf("status %+v", first)
+	}
+	if user, known := h.User("a"); known != (os.Geteuid() == 0) || user != first.User {
+		t.Errorf("it runs as user %d, %t; the status says %d", user, known, first.User)
 	}
 	signal := func(number syscall.Signal) {
 		t.Helper()

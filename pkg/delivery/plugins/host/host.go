@@ -29,6 +29,16 @@ import (
 type Programs interface {
 	// Get returns where a program lies.
 	Get(ctx context.Context, source fetch.Source) (file string, err error)
+	// Prune removes all programs but those with the checksums to keep.
+	Prune(keep []string) error
+}
+
+// Services answer the calls of plugins, each at an address of its own. services.Server is one.
+type Services interface {
+	// Address returns where a plugin is answered. It is answered there from then on.
+	Address(plugin string) (string, error)
+	// Close answers a plugin no more, which is gone.
+	Close(plugin string)
 }
 
 // Running is a program that runs. process.Process is one.
@@ -73,10 +83,9 @@ type Seen struct {
 // Options say what a Host works with.
 type Options struct {
 	// Dir is the folder of the host, which is its own.
-	Dir string
-	// Service is the address at which plugins reach the host's own services.
-	Service  string
+	Dir      string
 	Programs Programs
+	Services Services
 	// Users give each plugin a user of its own, nil for that of this process.
 	Users *process.Users
 	Clock clock.WithTicker
@@ -128,6 +137,18 @@ func (h *Host) log(name string) string    { return filepath.Join(h.Dir, "logs", 
 
 // Folder is where the files of a plugin are.
 func (h *Host) Folder(name string) string { return h.home(name) }
+
+// User is whom a plugin runs as, if it has a user of its own.
+func (h *Host) User(name string) (id uint32, known bool) {
+	if h.Users == nil {
+		return 0, false
+	}
+	owner := h.Users.Owner(name)
+	if owner == nil {
+		return 0, false
+	}
+	return owner.ID, true
+}
 
 // Prepare makes the folders of the host.
 func (h *Host) Prepare() error {
@@ -186,9 +207,10 @@ func (h *Host) Remove(name string) {
 	}
 }
 
-// Keep ends and removes what plugins have left that are none of those. It is for a start, when some may have been deleted that nobody has told of.
-func (h *Host) Keep(names []string) error {
-	var errs []error
+// Keep ends and removes what plugins have left that are none of those, and all programs but those with these checksums. It is for a start, before anything runs: some may have
+// been deleted that nobody has told of.
+func (h *Host) Keep(names, checksums []string) error {
+	errs := []error{h.Programs.Prune(checksums)}
 	for _, folder := range []string{h.homes(), h.records()} {
 		entries, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -44,6 +44,9 @@ func TestAPluginIsReadyOnceItAnswers(t *testing.T) {
 		t.Error("nobody was told")
 	}
 	p, _ := w.process("a")
+	if !slices.Equal(p.args[:3], []string{"start", "--piped-plugin-service", "a:7000"}) {
+		t.Errorf("it was started with %q", p.args)
+	}
 	if len(p.handled) > 0 {
 		t.Error("code of the plugin has seen the request by which its services are found out")
 	}
@@ -326,6 +329,11 @@ func TestAPluginThatIsRemovedLeavesNothing(t *testing.T) {
 	if _, err := os.Stat(w.host.home("a")); !os.IsNotExist(err) {
 		t.Errorf("its folder is there: %v", err)
 	}
+	w.eventually("its services are closed", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return slices.Equal(w.closed, []string{"a"})
+	})
 	w.set("a")
 	w.awaitReady("a")
 }
@@ -337,8 +345,11 @@ func TestFoldersOfPluginsThatAreNoMoreAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.host.Keep([]string{"a"}); err != nil {
+	if err := w.host.Keep([]string{"a"}, []string{sum()}); err != nil {
 		t.Fatal(err)
+	}
+	if want := []string{fmt.Sprintf("keep [%s]", sum())}; !slices.Equal(w.fetches, want) {
+		t.Errorf("programs: %v, want %v", w.fetches, want)
 	}
 	if _, err := os.Stat(w.host.home("a")); err != nil {
 		t.Error(err)

@@ -183,7 +183,11 @@ func (s *supervisor) leave() bool {
 	if err := s.host.clear(s.name); err != nil {
 		s.note(func(of *Status) { of.LastError, of.LastErrorAt = "remove its folder: "+err.Error(), s.host.Clock.Now() })
 	}
-	return s.host.dismiss(s)
+	if !s.host.dismiss(s) {
+		return false
+	}
+	s.host.Services.Close(s.name)
+	return true
 }
 
 // pause waits for a time, for ever if that is 0, or until something else is wanted, which it reports.
@@ -290,7 +294,11 @@ func (s *supervisor) start(spec Spec, program string, output *process.Output) (*
 	if err != nil {
 		return nil, err
 	}
-	args, err := arguments(s.name, spec, program, s.host.Service, port)
+	service, err := s.host.Services.Address(s.name)
+	if err != nil {
+		return nil, err
+	}
+	args, err := arguments(s.name, spec, program, service, port)
 	if err != nil {
 		return nil, fmt.Errorf("write its configuration: %w", err)
 	}

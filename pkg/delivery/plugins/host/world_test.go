@@ -132,6 +132,7 @@ type world struct {
 	fetchErr error
 	file     string
 	specs    []process.Spec
+	closed   []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -141,7 +142,7 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(w.file, []byte("a program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.host = New(Options{Dir: filepath.Join(t.TempDir(), "plugins"), Service: "127.0.0.1:7000", Programs: w, Clock: w.clock, Start: w.start})
+	w.host = New(Options{Dir: filepath.Join(t.TempDir(), "plugins"), Programs: w, Services: w, Clock: w.clock, Start: w.start})
 	if err := w.host.Prepare(); err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +171,24 @@ func (w *world) Get(_ context.Context, source fetch.Source) (string, error) {
 	defer w.mu.Unlock()
 	w.fetches = append(w.fetches, fmt.Sprintf("%s %t", source.URL, source.Again))
 	return w.file, w.fetchErr
+}
+
+// Prune implements Programs.
+func (w *world) Prune(keep []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fetches = append(w.fetches, fmt.Sprintf("keep %v", keep))
+	return nil
+}
+
+// Address implements Services.
+func (w *world) Address(plugin string) (string, error) { return plugin + ":7000", nil }
+
+// Close implements Services.
+func (w *world) Close(plugin string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = append(w.closed, plugin)
 }
 
 func (w *world) start(spec process.Spec) (Running, error) {

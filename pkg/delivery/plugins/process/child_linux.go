@@ -29,7 +29,7 @@ type orders struct {
 // The descriptors that the process is started with beside the usual three.
 const (
 	ordersFD  = 3
-	trouble   = 4
+	troubleFD = 4
 	codeNever = 125
 )
 
@@ -44,11 +44,11 @@ func Main() {
 	// What is set below is of this thread alone, and stays with the process that it becomes.
 	runtime.LockOSThread()
 	unix.CloseOnExec(ordersFD)
-	unix.CloseOnExec(trouble)
+	unix.CloseOnExec(troubleFD)
 	// Whoever has started the server may have left it files that it knows nothing of. Kernels before 5.11 cannot do this.
-	_ = unix.CloseRange(trouble+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	_ = unix.CloseRange(troubleFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	err := become(os.NewFile(ordersFD, "orders"))
-	fmt.Fprint(os.NewFile(trouble, "trouble"), err)
+	fmt.Fprint(os.NewFile(troubleFD, "trouble"), err)
 	os.Exit(codeNever)
 }
 

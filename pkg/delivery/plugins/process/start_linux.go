@@ -24,6 +24,8 @@ import (
 const (
 	// outputWait is how long what a program has written is still read after it has ended.
 	outputWait = time.Second
+	// becomeWithin is how long a process has to become the program.
+	becomeWithin = 30 * time.Second
 	// mostTrouble bounds what is read of why a program could not be run.
 	mostTrouble = 4 << 10
 	// mostArgument is how long Linux lets an argument be, with the byte that ends it.
@@ -92,10 +94,9 @@ func start(spec Spec) (*Process, error) {
 		_ = ordersIn.Close()
 		return nil, err
 	}
-	err = p.order(ordersIn, told)
-	said, _ := io.ReadAll(io.LimitReader(troubleOut, mostTrouble)) // ends when the program runs, or will never
-	if err == nil && len(said) > 0 {
-		err = errors.New(text.Line(string(said), mostTrouble))
+	err = errors.Join(p.order(ordersIn, told), troubleOut.SetReadDeadline(time.Now().Add(becomeWithin)))
+	if err == nil {
+		err = trouble(troubleOut)
 	}
 	if err != nil {
 		p.Stop(0)
@@ -103,6 +104,18 @@ func start(spec Spec) (*Process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// trouble waits until the program runs, or will never, and returns why.
+func trouble(from io.Reader) error {
+	said, err := io.ReadAll(io.LimitReader(from, mostTrouble))
+	if err != nil {
+		return fmt.Errorf("wait until it runs: %w", err)
+	}
+	if len(said) > 0 {
+		return errors.New(text.Line(string(said), mostTrouble))
+	}
+	return nil
 }
 
 // prepare makes the folders of the program and returns its environment, which has nothing of ours.
