@@ -2946,7 +2946,7 @@ func schema_manifold_apis_delivery_v1alpha1_PluginLimits(ref common.ReferenceCal
 				Properties: map[string]spec.Schema{
 					"memory": {
 						SchemaProps: spec.SchemaProps{
-							Description: "memory is how much memory each of the processes may use for data. Defaults to 1Gi, and must be at least 32Mi.",
+							Description: "memory is how much memory each of the processes may use for data. Defaults to 1Gi, and must be at least 128Mi.",
 							Ref:         ref("io.k8s.apimachinery.pkg.api.resource.Quantity"),
 						},
 					},

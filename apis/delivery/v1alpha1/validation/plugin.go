@@ -37,8 +37,8 @@ const (
 	mostProcesses     = 1 << 16
 )
 
-// leastMemory is what a program of Go needs to say that it is there.
-var leastMemory = resource.MustParse("32Mi")
+// leastMemory is what a program of Go needs to begin: the kernel counts what it sets aside for its heap.
+var leastMemory = resource.MustParse("128Mi")
 
 var (
 	checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)

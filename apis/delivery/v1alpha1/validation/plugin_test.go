@@ -106,7 +106,7 @@ suspend: true
 		"a day to end":          {spec: "gracePeriodSeconds: 86400", want: []string{"spec.gracePeriodSeconds: Invalid value: 86400"}},
 		"limits that nothing starts with": {
 			spec: "limits: {memory: 1Mi, files: 0, processes: -5}",
-			want: []string{`spec.limits.memory: Invalid value: "1Mi": must be at least 32Mi`, "spec.limits.files: Invalid value: 0: must be from 64 to 1048576", "spec.limits.processes: Invalid value: -5"},
+			want: []string{`spec.limits.memory: Invalid value: "1Mi": must be at least 128Mi`, "spec.limits.files: Invalid value: 0: must be from 64 to 1048576", "spec.limits.processes: Invalid value: -5"},
 		},
 		"memory below 0": {spec: `limits: {memory: "-1"}`, want: []string{"spec.limits.memory: Invalid value"}},
 	} {

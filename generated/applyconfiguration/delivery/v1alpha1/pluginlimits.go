@@ -11,7 +11,7 @@ import (
 //
 // PluginLimits bound what the process of a plugin may use.
 type PluginLimitsApplyConfiguration struct {
-	// memory is how much memory each of the processes may use for data. Defaults to 1Gi, and must be at least 32Mi.
+	// memory is how much memory each of the processes may use for data. Defaults to 1Gi, and must be at least 128Mi.
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// files is how many files and connections the process may have open. Defaults to 1024, and must be at least 64.
 	Files *int64 `json:"files,omitempty"`
