@@ -94,7 +94,7 @@ func New(o Options) (*Controller, error) {
 		UpdateFunc: func(before, after any) {
 			was, _ := before.(*manifold.Cluster)
 			is, _ := after.(*manifold.Cluster)
-			if was != nil && is != nil && !labels.Equals(was.Labels, is.Labels) {
+			if was != nil && is != nil && (!labels.Equals(was.Labels, is.Labels) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()) {
 				c.clustersChanged()
 			}
 		},

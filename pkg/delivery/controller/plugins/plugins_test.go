@@ -268,7 +268,9 @@ func TestTargetsStandForClusters(t *testing.T) {
 	cluster := func(name, region string) *manifold.Cluster {
 		return &manifold.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": region}}}
 	}
-	clusters := []*manifold.Cluster{cluster("west", "us"), cluster("east", "us"), cluster("north", "eu")}
+	leaves := cluster("south", "us")
+	leaves.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+	clusters := []*manifold.Cluster{cluster("west", "us"), cluster("east", "us"), cluster("north", "eu"), leaves}
 	us := &metav1.LabelSelector{MatchLabels: map[string]string{"region": "us"}}
 	config := &runtime.RawExtension{Raw: []byte(`{"x":1}`)}
 	for name, test := range map[string]struct {

@@ -69,7 +69,7 @@ func targetsOf(said []v1alpha1.PluginTarget, clusters []*manifold.Cluster) ([]pl
 			return nil, fmt.Errorf("%s.clusterSelector: %w", field, err)
 		}
 		for _, cluster := range clusters {
-			if !selector.Matches(labels.Set(cluster.Labels)) {
+			if cluster.DeletionTimestamp != nil || !selector.Matches(labels.Set(cluster.Labels)) {
 				continue
 			}
 			if err := add(cluster.Name, field, of); err != nil {
