@@ -26,6 +26,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/etcd"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
 	"github.com/manifold-dev/manifold/pkg/server/mirrors"
+	"github.com/manifold-dev/manifold/pkg/server/plugins"
 	"github.com/manifold-dev/manifold/pkg/server/podwebhooks"
 )
 
@@ -47,7 +48,7 @@ type Options struct {
 	// Promotions says how CI is heard about promotions.
 	Promotions Promotions
 	// Plugins says whether plugins run beside the server.
-	Plugins Plugins
+	Plugins plugins.Options
 
 	*kubeoptions.ServerRunOptions
 
@@ -62,7 +63,7 @@ func NewOptions() *Options {
 		DataDir:          ".manifold",
 		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, Unschedulable: 2 * time.Minute, FailoverRate: 1000},
 		Bounds:           defaultBounds(),
-		Plugins:          Plugins{UIDs: "59000-59999"},
+		Plugins:          plugins.Options{UIDs: plugins.DefaultUIDs},
 		ServerRunOptions: kubeoptions.NewServerRunOptions(),
 	}
 	o.SecureServing.BindAddress = net.IPv4(127, 0, 0, 1)
@@ -105,7 +106,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Bounds.addFlags(fs)
 	o.Outbound.addFlags(fs)
 	o.Promotions.addFlags(fs)
-	o.Plugins.addFlags(fs)
+	o.Plugins.AddFlags(fs)
 	stock := o.ServerRunOptions.Flags()
 	for _, name := range stock.Order {
 		named.FlagSet(name).AddFlagSet(stock.FlagSets[name])
@@ -133,7 +134,7 @@ type completedOptions struct {
 	bounds       Bounds
 	outbound     *Outbound
 	promotions   Promotions
-	plugins      Plugins
+	plugins      plugins.Options
 	podAdmission *podwebhooks.Webhooks
 	// joined is to be told who knows the clusters.
 	joined *joinedClusters
@@ -155,7 +156,7 @@ func (c *completedOptions) queues() work.Names {
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
 // --etcd-servers names another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
-	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outbound.validate(), o.Promotions.validate(), o.Plugins.validate()); err != nil {
+	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outbound.validate(), o.Promotions.validate(), o.Plugins.Validate()); err != nil {
 		return CompletedOptions{}, err
 	}
 	dir, err := openDataDir(o.DataDir)

@@ -1,163 +1,30 @@
 package server
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
-
-	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
-
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	manifoldscheme "github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
-	controller "github.com/manifold-dev/manifold/pkg/delivery/controller/plugins"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/fetch"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/host"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/pipedservice"
+	"github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/plugins"
 )
 
-// Plugins says whether plugins run beside the server, and as whom.
-type Plugins struct {
-	// Dir is the folder that they live in. Empty means that none are run.
-	Dir string
-	// UIDs are the numbers of the users that they run as, FIRST-LAST, where the server is root.
-	UIDs string
-
-	first, last uint32
-}
-
-func (p *Plugins) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&p.Dir, "plugins-dir", p.Dir,
-		"Folder for plugins, which are programs that run beside the server, named by Plugin objects: their programs, folders and logs. Empty runs none. "+
-			"One process at a time uses it.")
-	fs.StringVar(&p.UIDs, "plugins-uid-range", p.UIDs,
-		"Numbers of users, FIRST-LAST, of which each plugin gets one of its own. They must belong to nothing else. If the server is not root, plugins run as its own user instead.")
-}
-
-// lowestUID is the first one that is not for the system.
-const lowestUID = 1000
-
-func (p *Plugins) validate() error {
-	first, last, ok := strings.Cut(p.UIDs, "-")
-	from, err := strconv.ParseUint(first, 10, 32)
-	to, err2 := strconv.ParseUint(last, 10, 32)
-	if !ok || errors.Join(err, err2) != nil || from > to {
-		return fmt.Errorf("--plugins-uid-range: %q must be FIRST-LAST, such as 59000-59999", p.UIDs)
-	}
-	if from < lowestUID || to == 1<<32-1 { // the last number stands for no user
-		return fmt.Errorf("--plugins-uid-range: %q must be within %d-%d", p.UIDs, lowestUID, uint32(1<<32-2))
-	}
-	p.first, p.last = uint32(from), uint32(to)
-	return nil
-}
-
-// openPluginsDir makes the folder of plugins if need be, and locks it against a second process.
-func openPluginsDir(path string, passable bool) (string, *os.File, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", nil, err
-	}
-	if err := os.MkdirAll(path, 0o711); err != nil {
-		return "", nil, err
-	}
-	if passable {
-		for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
-			info, err := os.Stat(folder)
-			if err != nil {
-				return "", nil, err
-			}
-			if info.Mode().Perm()&0o001 == 0 {
-				return "", nil, fmt.Errorf("the users of plugins cannot pass through %s, which leads to it: choose another folder, or chmod o+x %s", folder, folder)
-			}
-			if folder == filepath.Dir(folder) {
-				break
-			}
-		}
-	}
-	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", nil, err
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = fmt.Errorf("%s is in use by another manifold: stop that one or choose another folder", path)
-		}
-		return "", nil, errors.Join(err, lock.Close())
-	}
-	return path, lock, nil
-}
-
-// newPlugins makes the host of plugins, its services and its controller. Without a folder there is the controller alone, which says so on each Plugin.
+// newPlugins makes the controller of Plugins, and what runs them. Where none are run, the controller says so on each.
 func (m *controllers) newPlugins(c CompletedOptions) (parts []part, err error) {
-	o := controller.Options{
+	o := plugins.Options{
 		Plugins: m.own.Delivery().V1alpha1().Plugins(), Clusters: m.own.Manifold().V1alpha1().Clusters(),
-		Client: m.clients[v1alpha1.PluginsUser].manifold.DeliveryV1alpha1(), Recorder: m.recorder(manifoldscheme.Scheme), Queues: m.queues,
+		Client: m.clients[v1alpha1.PluginsUser].manifold.DeliveryV1alpha1(), Recorder: m.recorder(scheme.Scheme), Queues: m.queues,
 	}
 	if c.plugins.Dir != "" {
-		if m.plugins, parts, err = newPluginHost(c); err != nil {
-			return nil, fmt.Errorf("--plugins-dir: %w", err)
+		host, running, err := c.plugins.New()
+		if err != nil {
+			return nil, err
 		}
-		o.Host = m.plugins
+		m.plugins, o.Host = host, host
+		for _, of := range running {
+			parts = append(parts, part{of.Name, of.Run})
+		}
 	}
-	of, err := controller.New(o)
+	controller, err := plugins.New(o)
 	if err != nil {
 		return nil, err
 	}
-	return append(parts, part{"plugins", of.Run}), nil
-}
-
-// unserved is an address at which no call of a plugin is implemented.
-type unserved string
-
-// Address implements host.Services.
-func (u unserved) Address(string) (string, error) { return string(u), nil }
-
-// Close implements host.Services.
-func (unserved) Close(string) {}
-
-// newPluginHost makes what runs plugins, and what answers their calls.
-func newPluginHost(c CompletedOptions) (*host.Host, []part, error) {
-	root := os.Geteuid() == 0
-	dir, lock, err := openPluginsDir(c.plugins.Dir, root)
-	if err != nil {
-		return nil, nil, err
-	}
-	programs, err := fetch.New(filepath.Join(dir, "programs"), fetch.Options{})
-	if err != nil {
-		return nil, nil, errors.Join(err, lock.Close())
-	}
-	// Plugins dial this before they answer themselves.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, errors.Join(err, lock.Close())
-	}
-	o := host.Options{Dir: dir, Programs: programs, Services: unserved(listener.Addr().String()), Clock: clock.RealClock{}}
-	if root {
-		o.Users = &process.Users{First: c.plugins.first, Last: c.plugins.last, Homes: filepath.Join(dir, "homes")}
-	}
-	of := host.New(o)
-	if err := of.Prepare(); err != nil {
-		return nil, nil, errors.Join(err, listener.Close(), lock.Close())
-	}
-	services := grpc.NewServer()
-	pipedservice.RegisterPluginServiceServer(services, pipedservice.UnimplementedPluginServiceServer{})
-	return of, []part{
-		{"services for plugins", func(ctx context.Context) error {
-			context.AfterFunc(ctx, services.Stop)
-			return services.Serve(listener)
-		}},
-		{"host of plugins", func(ctx context.Context) error {
-			klog.FromContext(ctx).Info("Running plugins", "dir", dir, "usersOfTheirOwn", root)
-			return errors.Join(of.Run(ctx), lock.Close())
-		}},
-	}, nil
+	return append(parts, part{"plugins", controller.Run}), nil
 }

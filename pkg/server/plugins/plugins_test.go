@@ -1,4 +1,4 @@
-package server
+package plugins
 
 import (
 	"os"
@@ -9,13 +9,13 @@ import (
 
 func TestAnAdminSaysWhichUsersPluginsHave(t *testing.T) {
 	for said, want := range map[string][2]uint32{"59000-59999": {59000, 59999}, "1000-1000": {1000, 1000}, "4294967294-4294967294": {4294967294, 4294967294}} {
-		p := Plugins{UIDs: said}
-		if err := p.validate(); err != nil || p.first != want[0] || p.last != want[1] {
+		p := Options{UIDs: said}
+		if err := p.Validate(); err != nil || p.first != want[0] || p.last != want[1] {
 			t.Errorf("%s: users %d-%d, %v", said, p.first, p.last, err)
 		}
 	}
 	for _, said := range []string{"", "59000", "59000-", "-59000", "59999-59000", "0-10", "999-2000", "a-b", "59000-4294967295", "59000-99999999999", "59000-59001-59002"} {
-		if err := (&Plugins{UIDs: said}).validate(); err == nil || !strings.Contains(err.Error(), "--plugins-uid-range") {
+		if err := (&Options{UIDs: said}).Validate(); err == nil || !strings.Contains(err.Error(), "--plugins-uid-range") {
 			t.Errorf("%q: error %v, want one that names the flag", said, err)
 		}
 	}
@@ -23,17 +23,17 @@ func TestAnAdminSaysWhichUsersPluginsHave(t *testing.T) {
 
 func TestTheFolderOfPluginsIsOfOneProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "plugins")
-	_, lock, err := openPluginsDir(path, false)
+	_, lock, err := openDir(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := openPluginsDir(path, false); err == nil || !strings.Contains(err.Error(), "in use by another manifold") {
+	if _, _, err := openDir(path, false); err == nil || !strings.Contains(err.Error(), "in use by another manifold") {
 		t.Errorf("error %v, want that it is in use", err)
 	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, lock, err = openPluginsDir(path, false)
+	_, lock, err = openDir(path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,13 +48,13 @@ func TestUsersOfPluginsPassThroughTheFoldersAbove(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(closed) })
 	path := filepath.Join(closed, "plugins")
-	if _, _, err := openPluginsDir(path, true); err == nil || !strings.Contains(err.Error(), "cannot pass through "+closed) {
+	if _, _, err := openDir(path, true); err == nil || !strings.Contains(err.Error(), "cannot pass through "+closed) {
 		t.Errorf("error %v, want one that names the folder", err)
 	}
 	if err := os.Chmod(closed, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	_, lock, err := openPluginsDir(path, true)
+	_, lock, err := openDir(path, true)
 	if err != nil {
 		t.Fatal(err)
 	}
