@@ -13,7 +13,7 @@ func (m *controllers) newPlugins(c CompletedOptions) (parts []part, err error) {
 		Client: m.clients[v1alpha1.PluginsUser].manifold.DeliveryV1alpha1(), Recorder: m.recorder(scheme.Scheme), Queues: m.queues,
 	}
 	if c.plugins.Dir != "" {
-		host, running, err := c.plugins.New()
+		host, running, err := c.plugins.New(nil)
 		if err != nil {
 			return nil, err
 		}

@@ -114,48 +114,57 @@ type Part struct {
 	Run  func(ctx context.Context) error
 }
 
-// New makes what runs plugins, and what answers their calls. The folder is locked from then on.
-func (p *Options) New() (*host.Host, []Part, error) {
-	of, parts, err := p.newHost()
+// New makes what runs plugins, whose calls the services answer; where there are none, plugins are told that no call is implemented. The folder is locked from then on.
+func (p *Options) New(services host.Services) (*host.Host, []Part, error) {
+	of, parts, err := p.newHost(services)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--plugins-dir: %w", err)
 	}
 	return of, parts, nil
 }
 
-func (p *Options) newHost() (*host.Host, []Part, error) {
+func (p *Options) newHost(services host.Services) (_ *host.Host, parts []Part, err error) {
 	root := os.Geteuid() == 0
 	dir, lock, err := openDir(p.Dir, root)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}()
 	programs, err := fetch.New(filepath.Join(dir, "programs"), fetch.Options{})
 	if err != nil {
-		return nil, nil, errors.Join(err, lock.Close())
+		return nil, nil, err
 	}
-	// Plugins dial this before they answer themselves.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, errors.Join(err, lock.Close())
-	}
-	o := host.Options{Dir: dir, Programs: programs, Services: unserved(listener.Addr().String()), Clock: clock.RealClock{}}
+	o := host.Options{Dir: dir, Programs: programs, Services: services, Clock: clock.RealClock{}}
 	if root {
 		o.Users = &process.Users{First: p.first, Last: p.last, Homes: filepath.Join(dir, "homes")}
 	}
+	if services == nil {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Services, parts = unserved(listener.Addr().String()), []Part{{"services for plugins", unimplemented(listener)}}
+	}
 	of := host.New(o)
 	if err := of.Prepare(); err != nil {
-		return nil, nil, errors.Join(err, listener.Close(), lock.Close())
+		return nil, nil, err
 	}
-	services := grpc.NewServer()
-	pipedservice.RegisterPluginServiceServer(services, pipedservice.UnimplementedPluginServiceServer{})
-	return of, []Part{
-		{"services for plugins", func(ctx context.Context) error {
-			defer context.AfterFunc(ctx, services.Stop)()
-			return services.Serve(listener)
-		}},
-		{"host of plugins", func(ctx context.Context) error {
-			klog.FromContext(ctx).Info("Running plugins", "dir", dir, "usersOfTheirOwn", root)
-			return errors.Join(of.Run(ctx), lock.Close())
-		}},
-	}, nil
+	return of, append(parts, Part{"host of plugins", func(ctx context.Context) error {
+		klog.FromContext(ctx).Info("Running plugins", "dir", dir, "usersOfTheirOwn", root)
+		return errors.Join(of.Run(ctx), lock.Close())
+	}}), nil
+}
+
+// unimplemented answers plugins, which dial before they answer themselves, that no call is implemented.
+func unimplemented(listener net.Listener) func(context.Context) error {
+	server := grpc.NewServer()
+	pipedservice.RegisterPluginServiceServer(server, pipedservice.UnimplementedPluginServiceServer{})
+	return func(ctx context.Context) error {
+		defer context.AfterFunc(ctx, server.Stop)()
+		return server.Serve(listener)
+	}
 }

@@ -150,6 +150,23 @@ func TestAPluginThatHangsIsNoticedAndStartedAgain(t *testing.T) {
 	}
 }
 
+// Who was held up is the server.
+func TestAServerThatWasHeldUpEndsNoPlugin(t *testing.T) {
+	w := newWorld(t)
+	hangs := make(chan struct{})
+	of := w.add("a", &program{stages: []string{"A"}})
+	w.awaitReady("a")
+	of.set(func(p *program) { p.hangs = hangs })
+	w.eventually("it is asked", func() bool { p, _ := w.process("a"); return p.waits.Load() > 0 })
+	w.clock.Step(time.Hour) // and the answer is not heard of yet
+	w.awaitReason("a", v1alpha1.PluginReasonNotAnswering)
+	of.set(func(p *program) { p.hangs = nil })
+	close(hangs)
+	if got := w.awaitReady("a"); got.Incarnation != 1 {
+		t.Errorf("status %+v", got)
+	}
+}
+
 // Calls go on: it may only be busy.
 func TestAPluginThatAnswersAgainKeepsItsProcess(t *testing.T) {
 	w := newWorld(t)

@@ -15,7 +15,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
 )
 
-// A plugin that hangs is noticed askEvery and askPatience after it last answered, and is back after hangLimit, the grace period for what hangs, and the time that it takes to start.
+// A plugin that hangs is noticed askEvery and askPatience after it last answered, is ended silentLimit later, and is back after the grace period for what hangs and the time that it
+// takes to start.
 const (
 	// startPatience is how long a process has until it answers.
 	startPatience = 30 * time.Second
@@ -24,9 +25,9 @@ const (
 	askAgain = 500 * time.Millisecond
 	// askPatience is how long it has to answer until it is not used any more.
 	askPatience = 2500 * time.Millisecond
-	// hangLimit is how long it may not have answered until it is ended.
-	hangLimit = 8 * time.Second
-	hangGrace = time.Second
+	// silentLimit is how long it may be seen not to answer until it is ended. It begins when that is seen, since a server that was itself held up hears late of answers.
+	silentLimit = 4 * time.Second
+	hangGrace   = time.Second
 	// stopGrace bounds how long the stop of the server waits for plugins, whatever their own grace periods.
 	stopGrace = 10 * time.Second
 )
@@ -45,9 +46,9 @@ type life struct {
 	timer   clock.Timer
 	answers chan answer
 	asking  bool
-	// answered is when it last answered, and since when it first did; zero until it has.
-	answered, since time.Time
-	services        []string
+	// since is when it first answered, and silence since when it was seen not to; zero unless it has or does.
+	since, silence time.Time
+	services       []string
 }
 
 // answer is what a plugin has said when it was asked.
@@ -150,7 +151,7 @@ func (l *life) heard(said answer) string {
 		l.since, l.services = now, said.services
 		l.output.Note("answers")
 	}
-	l.answered = now
+	l.silence = time.Time{}
 	l.timer.Reset(askEvery)
 	l.show(l.gate)
 	l.note(func(of *Status) {
@@ -170,14 +171,17 @@ func (l *life) late(ctx context.Context) string {
 	case l.since.IsZero():
 		return fmt.Sprintf("it has not answered on port %d within %s of its start", l.port, startPatience)
 	}
-	l.timer.Reset(max(hangLimit-l.host.Clock.Since(l.answered), askAgain))
+	l.timer.Reset(silentLimit)
 	return l.silent("no answer to FetchDefinedStages")
 }
 
 // silent shows that the plugin does not answer, and returns why it has to be ended once that has lasted too long.
 func (l *life) silent(why string) string {
-	if l.host.Clock.Since(l.answered) >= hangLimit {
-		return fmt.Sprintf("it has not answered for %s: %s", hangLimit, why)
+	if l.silence.IsZero() {
+		l.silence = l.host.Clock.Now()
+	}
+	if l.host.Clock.Since(l.silence) >= silentLimit {
+		return fmt.Sprintf("it has not answered for %s: %s", askEvery+askPatience+silentLimit, why)
 	}
 	l.note(func(of *Status) {
 		of.Ready, of.Reason, of.Message = false, v1alpha1.PluginReasonNotAnswering, why

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,6 +64,8 @@ type running struct {
 	args    []string
 	// asked is how long it was given to end.
 	asked time.Duration
+	// waits counts requests for stages that it has not answered.
+	waits atomic.Int32
 	// handled counts requests that code of the plugin has seen beside the usual ones.
 	handled chan struct{}
 }
@@ -91,6 +94,7 @@ func (r *running) FetchDefinedStages(ctx context.Context, _ *deployment.FetchDef
 	stages, refuses, hangs := r.program.stages, r.program.refuses, r.program.hangs
 	r.program.mu.Unlock()
 	if hangs != nil {
+		r.waits.Add(1)
 		select {
 		case <-hangs:
 		case <-ctx.Done():

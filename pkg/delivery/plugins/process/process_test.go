@@ -83,6 +83,15 @@ func play(part string, args []string) {
 			os.Exit(0)
 		}
 		select {}
+	case "bomb": // forks as fast as it can, for ever
+		fmt.Println("waiting")
+		for {
+			child := exec.Command(os.Args[0], "play", "bomb")
+			child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if child.Start() == nil {
+				_ = child.Process.Release()
+			}
+		}
 	case "eat":
 		var kept [][]byte
 		for range 1 << 20 {
@@ -377,6 +386,41 @@ func childrenIn(lines []string) (out []int) {
 	for _, line := range lines {
 		if text, is := strings.CutPrefix(line, "child "); is {
 			pid, _ := strconv.Atoi(text)
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+func TestAProgramThatForksForEverIsBoundedAndEnds(t *testing.T) {
+	users, dir, program := ownUsers(t)
+	user, err := users.Of("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := spec(t, "bomb")
+	of.Program, of.Home, of.User, of.Limits.Processes = program, filepath.Join(dir, "homes", "a"), user, 80
+	p := run(t, of)
+	awaitLine(t, of, "waiting")
+	eventually(t, "there are several of it", func() bool { return len(ownedBy(t, user.ID)) > 2 })
+	p.Stop(0)
+	if said := p.Exit().Said; said != "was ended by signal SIGKILL" {
+		t.Errorf("it %s", said)
+	}
+	if left := ownedBy(t, user.ID); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+}
+
+// ownedBy are the processes of a user that have not ended.
+func ownedBy(t *testing.T, user uint32) (out []int) {
+	t.Helper()
+	all, err := processes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range all {
+		if of, err := look(pid); err == nil && !of.dead && of.user == user {
 			out = append(out, pid)
 		}
 	}
