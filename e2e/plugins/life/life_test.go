@@ -63,7 +63,7 @@ kind: Plugin
 metadata: {name: %s}
 spec:
   url: file://%s
-  sha256: %s
+  sha256: "%s"
   gracePeriodSeconds: 2
   config: %s
 %s
@@ -278,7 +278,7 @@ func TestPluginsThatMisbehaveHarmNobody(t *testing.T) {
 apiVersion: delivery.manifold.dev/v1alpha1
 kind: Plugin
 metadata: {name: changed}
-spec: {url: "file://%s", sha256: %s}
+spec: {url: "file://%s", sha256: "%s"}
 `, path, sumOf([]byte("another program"))))
 	s.Environment.Cleanup(t, "delete", "plugin", "changed", "--ignore-not-found")
 	add(s, "exits", "{behaviour: exits}")
@@ -293,7 +293,7 @@ spec: {url: "file://%s", sha256: %s}
 		"exits":          "exited with code 0, which nobody has asked it to",
 		"huge":           "larger than max",
 		"other-protocol": "on port",
-		"leaks":          "the process",
+		"leaks":          "fatal error: ",
 		"names":          `"no name" is no name of a stage`,
 	} {
 		await(s, name, "says what is wrong", func(of v1alpha1.PluginStatus, _ bool, _, _ string) bool { return strings.Contains(of.LastError, want) })
@@ -363,7 +363,7 @@ kind: Plugin
 metadata: {name: toy}
 spec:
   url: file://%s
-  sha256: %s
+  sha256: "%s"
   gracePeriodSeconds: 3
   logLevel: debug
   deployTargets: [{name: here, config: {folder: /tmp}}]

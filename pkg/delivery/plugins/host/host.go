@@ -103,7 +103,7 @@ type Host struct {
 	ctx     context.Context
 	plugins map[string]*supervisor
 	changed []func(plugin string)
-	// ports are those that plugins have been given, by name.
+	// ports are those of plugins that run or start, by name.
 	ports map[string]int32
 	wait  sync.WaitGroup
 }
@@ -250,12 +250,11 @@ func (h *Host) dismiss(s *supervisor) bool {
 		return false
 	}
 	delete(h.plugins, s.name)
-	delete(h.ports, s.name)
 	forget(s.name)
 	return true
 }
 
-// claim gives a plugin a port that no other plugin has been given.
+// claim gives a plugin a port that no other one has which runs or starts.
 func (h *Host) claim(name string, port int32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -266,6 +265,13 @@ func (h *Host) claim(name string, port int32) error {
 	}
 	h.ports[name] = port
 	return nil
+}
+
+// release takes the port of a plugin back.
+func (h *Host) release(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.ports, name)
 }
 
 // Status tells how a plugin is, false if the host has not been told of it.

@@ -145,7 +145,7 @@ func TestAPluginThatHangsIsNoticedAndStartedAgain(t *testing.T) {
 	if took := w.clock.Since(hung); took > 15*time.Second {
 		t.Errorf("it was back after %s", took)
 	}
-	if got := w.status("a"); got.Restarts != 1 || !strings.Contains(got.LastError, "has not answered for 8s") {
+	if got := w.status("a"); got.Restarts != 1 || !strings.Contains(got.LastError, "has not answered for 7s") {
 		t.Errorf("status %+v", got)
 	}
 }
@@ -406,6 +406,10 @@ func TestAPortIsOfOnePlugin(t *testing.T) {
 	if !w.status("a").Ready {
 		t.Error("the other one has suffered")
 	}
+	// One that does not run has none.
+	w.set("a", func(s *Spec) { s.Suspend = true })
+	w.awaitReason("a", v1alpha1.PluginReasonSuspended)
+	w.awaitReady("b")
 }
 
 func TestAPluginThatFailsHarmsNoOther(t *testing.T) {

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +20,10 @@ const (
 	// startPatience is how long a process has until it answers.
 	startPatience = 30 * time.Second
 	// askEvery is how often a plugin is asked whether it answers, and askAgain how soon after it has answered wrongly.
-	askEvery = 1500 * time.Millisecond
+	askEvery = time.Second
 	askAgain = 500 * time.Millisecond
 	// askPatience is how long it has to answer until it is not used any more.
-	askPatience = 2500 * time.Millisecond
+	askPatience = 2 * time.Second
 	// silentLimit is how long it may be seen not to answer until it is ended. It begins when that is seen, since a server that was itself held up hears late of answers.
 	silentLimit = 4 * time.Second
 	hangGrace   = time.Second
@@ -245,14 +244,12 @@ func (l *life) well() time.Duration {
 
 // words are the last ones of the process.
 func (l *life) words() string {
-	var said []string
-	for _, line := range l.output.Last() {
-		if line != "" && !strings.HasPrefix(line, "manifold: ") {
-			said = append(said, text.Line(line, mostSaid))
-		}
-	}
+	said := l.output.LastWords(lastWords)
 	if len(said) == 0 {
 		return ""
 	}
-	return "; it last wrote: " + strings.Join(slices.Clone(said[max(0, len(said)-lastWords):]), " | ")
+	for i := range said {
+		said[i] = text.Line(said[i], mostSaid)
+	}
+	return "; it last wrote: " + strings.Join(said, " | ")
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -245,6 +244,7 @@ func (s *supervisor) live(ctx context.Context, spec Spec) end {
 		return end{reason: v1alpha1.PluginReasonRefused, message: "open its log: " + err.Error()}
 	}
 	defer output.Close()
+	defer s.host.release(s.name)
 	started, err := s.start(spec, program, output)
 	if err != nil {
 		output.Note(err.Error())
@@ -341,17 +341,32 @@ func (s *supervisor) start(spec Spec, program string, output *process.Output) (*
 	return out, nil
 }
 
-// port is the one that a process is to listen on: the wanted one, or one that is free.
-func (s *supervisor) port(wanted int32) (int32, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(wanted))))
+// portTries is how often a free port is looked for that no other plugin is about to listen on.
+const portTries = 10
+
+// port is the one that a process is to listen on: the wanted one, or one that is free. It is the plugin's until the process has ended.
+func (s *supervisor) port(wanted int32) (port int32, err error) {
+	for range portTries {
+		if port, err = freePort(wanted); err == nil {
+			err = s.host.claim(s.name, port)
+		}
+		if err == nil || wanted != 0 {
+			break
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("find a port for it: %w", err)
 	}
-	port := int32(listener.Addr().(*net.TCPAddr).Port)
-	if err := listener.Close(); err != nil {
+	return port, nil
+}
+
+// freePort returns the wanted port, any if that is 0, if nobody listens on it.
+func freePort(wanted int32) (int32, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(wanted))))
+	if err != nil {
 		return 0, err
 	}
-	return port, s.host.claim(s.name, cmp.Or(wanted, port))
+	return int32(listener.Addr().(*net.TCPAddr).Port), listener.Close()
 }
 
 // sameProcess reports whether one process will do for both.

@@ -89,8 +89,11 @@ func (r record) sweep() (int, error) {
 		}
 		// The descriptor stands for the process that is looked at, whoever gets its number.
 		fd, err := unix.PidfdOpen(pid, 0)
+		if errors.Is(err, unix.ENOSYS) {
+			return 0, errors.New("this kernel has no descriptors of processes, which Linux has from 5.3 on")
+		}
 		if err != nil {
-			continue
+			continue // it has gone
 		}
 		of, err := look(pid)
 		if err != nil || of.dead || !r.covers(of, sessionIsIts) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type Output struct {
 
 	mu   sync.Mutex
 	last []string
+	// cry is the last line by which a program of Go says why it ends, which a long trace follows.
+	cry string
 	// rest is a line whose end has not come yet. It is dropped from mostLine on, until its end comes.
 	rest    []byte
 	dropped bool
@@ -92,11 +95,17 @@ func (o *Output) end() {
 
 func (o *Output) keep(line string) {
 	line = text.Escape(line)
+	if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+		o.cry = line
+	}
 	if o.last = append(o.last, line); len(o.last) > keptLines {
 		o.last = append(o.last[:0], o.last[1:]...)
 	}
 	_, _ = io.WriteString(o.file, o.clock.Now().UTC().Format(time.RFC3339)+" "+line+"\n")
 }
+
+// ours is what lines begin with that the program has not written.
+const ours = "manifold: "
 
 // Note writes a line of our own.
 func (o *Output) Note(line string) {
@@ -105,7 +114,7 @@ func (o *Output) Note(line string) {
 	if len(o.rest) > 0 {
 		o.end()
 	}
-	o.keep("manifold: " + line)
+	o.keep(ours + line)
 }
 
 // Last returns the last lines, the newest last.
@@ -117,6 +126,23 @@ func (o *Output) Last() []string {
 		out = append(out, text.Escape(string(o.rest)))
 	}
 	return out
+}
+
+// LastWords are those that tell most of why a program has ended: what it says of that itself, or else its last lines, at most as many as that.
+func (o *Output) LastWords(most int) []string {
+	o.mu.Lock()
+	cry := o.cry
+	o.mu.Unlock()
+	if cry != "" {
+		return []string{cry}
+	}
+	var out []string
+	for _, line := range o.Last() {
+		if line != "" && !strings.HasPrefix(line, ours) {
+			out = append(out, line)
+		}
+	}
+	return out[max(0, len(out)-most):]
 }
 
 // Close closes the file.

@@ -73,6 +73,25 @@ func TestTheLastLinesAreKept(t *testing.T) {
 	}
 }
 
+func TestTheLastWordsTellWhyAProgramHasEnded(t *testing.T) {
+	for name, test := range map[string]struct {
+		said string
+		want []string
+	}{
+		"nothing":                  {"", nil},
+		"its last lines":           {"a\nb\n\nc\nd", []string{"b", "c", "d"}},
+		"a panic, and not a trace": {"a\npanic: no such thing\n\ngoroutine 1 [running]:\nmain.main()\n", []string{"panic: no such thing"}},
+		"no memory":                {"fatal error: runtime: out of memory\n" + strings.Repeat("x\n", 2*keptLines), []string{"fatal error: runtime: out of memory"}},
+	} {
+		o, _ := output(t)
+		_, _ = o.Write([]byte(test.said))
+		o.Note("exited with code 2")
+		if got := o.LastWords(3); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 func TestLogsRotate(t *testing.T) {
 	o, file := output(t)
 	line := []byte(strings.Repeat("x", mostLine-1) + "\n")
