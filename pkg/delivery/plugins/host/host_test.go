@@ -338,8 +338,17 @@ func TestAPluginThatIsRemovedLeavesNothing(t *testing.T) {
 	if err := os.MkdirAll(w.host.home("a"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	gone := make(chan struct{}, 1000)
+	w.host.Changed(func(name string) {
+		if _, known := w.host.Status(name); !known {
+			gone <- struct{}{}
+		}
+	})
 	w.host.Remove("a")
-	w.eventually("it has gone", func() bool { _, known := w.host.Status("a"); return !known })
+	w.eventually("others are told that it has gone", func() bool { return len(gone) > 0 })
+	if offers := w.host.Offers("A"); len(offers) > 0 {
+		t.Errorf("A is offered by %v", offers)
+	}
 	if p, _ := w.process("a"); !isClosed(p.done) {
 		t.Error("its process runs")
 	}

@@ -182,10 +182,11 @@ func (s *supervisor) leave() bool {
 	if err := s.host.clear(s.name); err != nil {
 		s.note(func(of *Status) { of.LastError, of.LastErrorAt = "remove its folder: "+err.Error(), s.host.Clock.Now() })
 	}
+	s.host.Services.Close(s.name) // before another one of that name is answered
 	if !s.host.dismiss(s) {
 		return false
 	}
-	s.host.Services.Close(s.name)
+	s.host.tell(s.name)
 	return true
 }
 
