@@ -17,6 +17,9 @@ var builtin = []string{
 	delivery.StageBaselineClean, delivery.StageTrafficRouting, delivery.StageWait, delivery.StageApproval, delivery.StageAnalysis, delivery.StageScript,
 }
 
+// known reports whether there is a stage of this name: what those of a plugin are called is for the plugin to say.
+func known(stage delivery.Stage) bool { return stage.Plugin != "" || slices.Contains(builtin, stage.Name) }
+
 // Check says what keeps a release from being run at all, so that nothing is applied anywhere.
 func Check(release delivery.Release) error {
 	names, ids := map[string]bool{}, map[string]bool{}
@@ -31,7 +34,7 @@ func Check(release delivery.Release) error {
 		switch {
 		case stage.ID == "" || ids[stage.ID]:
 			return fmt.Errorf("%s.id: %q is not one of its own", path, stage.ID)
-		case stage.Plugin == "" && !slices.Contains(builtin, stage.Name):
+		case !known(stage):
 			return fmt.Errorf("%s.name: there is no stage %q: use one of %s", path, stage.Name, strings.Join(builtin, ", "))
 		}
 		ids[stage.ID] = true

@@ -37,7 +37,7 @@ func approval(r *Run) (delivery.Phase, string) {
 	r.Of.Approvers = nil
 	var soonest time.Time
 	for _, a := range r.Seen.Orders.Approvals {
-		if !r.isAbout(a) || !entitled(asked, a) {
+		if !isAbout(r, a) || !entitled(asked, a) {
 			continue
 		}
 		if asked.Expiry > 0 {
@@ -49,7 +49,7 @@ func approval(r *Run) (delivery.Phase, string) {
 				soonest = end
 			}
 		}
-		r.agrees(a)
+		agrees(r.Of, a)
 	}
 	if len(r.Of.Approvers) >= need {
 		return delivery.Succeeded, "approved by " + strings.Join(r.Of.Approvers, ", ")
@@ -64,7 +64,7 @@ func approval(r *Run) (delivery.Phase, string) {
 }
 
 // isAbout reports whether an approval is about this attempt at the stage.
-func (r *Run) isAbout(a delivery.Assent) bool {
+func isAbout(r *Run, a delivery.Assent) bool {
 	// Times that went through an API have lost what is below a second.
 	if a.Stage != r.Stage.ID || a.User == "" || a.Time.Before(r.Of.Start.Truncate(time.Second)) {
 		return false
@@ -73,11 +73,11 @@ func (r *Run) isAbout(a delivery.Assent) bool {
 }
 
 // agrees notes who has agreed, each person once.
-func (r *Run) agrees(a delivery.Assent) {
-	if !slices.Contains(r.Of.Approvers, a.User) {
-		r.Of.Approvers = append(r.Of.Approvers, a.User)
+func agrees(to *delivery.StageStatus, a delivery.Assent) {
+	if !slices.Contains(to.Approvers, a.User) {
+		to.Approvers = append(to.Approvers, a.User)
 	}
-	slices.Sort(r.Of.Approvers)
+	slices.Sort(to.Approvers)
 }
 
 // entitled reports whether an approval counts: it comes from whom the stage names, with a comment if it asks for one.

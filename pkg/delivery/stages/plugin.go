@@ -28,19 +28,19 @@ type Call struct {
 }
 
 // timeout is how long a stage may take, 0 if nothing bounds it.
-func (r *Run) timeout() time.Duration {
-	if r.Stage.Plugin != "" {
-		return cmp.Or(r.Stage.Timeout, CallTimeout)
+func timeout(stage delivery.Stage) time.Duration {
+	if stage.Plugin != "" {
+		return cmp.Or(stage.Timeout, CallTimeout)
 	}
-	return r.Stage.Timeout
+	return stage.Timeout
 }
 
 // plugin has a plugin run the stage, and ends with it. Who has agreed is told the plugin, which says whether that is enough.
 func plugin(r *Run) (delivery.Phase, string) {
 	r.Of.Approvers = nil
 	for _, a := range r.Seen.Orders.Approvals {
-		if r.isAbout(a) {
-			r.agrees(a)
+		if isAbout(r, a) {
+			agrees(r.Of, a)
 		}
 	}
 	name := delivery.ScriptName(r.Stage.ID, r.Of.Attempt)
@@ -52,7 +52,7 @@ func plugin(r *Run) (delivery.Phase, string) {
 	case outcome.Phase.Ended():
 		return outcome.Phase, delivery.Said(outcome.Message)
 	}
-	r.Due.Calls = append(r.Due.Calls, Call{Stage: r.Stage.ID, Name: name, Attempt: r.Of.Attempt, Until: r.Of.Start.Add(r.timeout())})
+	r.Due.Calls = append(r.Due.Calls, Call{Stage: r.Stage.ID, Name: name, Attempt: r.Of.Attempt, Until: r.Of.Start.Add(timeout(r.Stage))})
 	says := fmt.Sprintf("plugin %q runs it", r.Stage.Plugin)
 	if outcome.Message != "" {
 		says = delivery.Said(outcome.Message)

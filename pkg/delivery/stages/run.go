@@ -70,7 +70,7 @@ func (d *Due) by(at time.Time) {
 // Step takes a running stage as far as it gets now, and sets its phase and message.
 func (r *Run) Step() {
 	of := r.Of
-	if limit := r.timeout(); limit > 0 {
+	if limit := timeout(r.Stage); limit > 0 {
 		end := of.Start.Add(limit)
 		if !r.Now.Before(end) {
 			r.end(delivery.Failed, fmt.Sprintf("it has not ended within %s", limit))

@@ -37,8 +37,7 @@ const (
 
 // Sources hands the files of revisions to plugins.
 type Sources interface {
-	// Prepare makes a copy of the files of a revision, for one call of a plugin. cleanup takes it away. An error that wraps sources.ErrSource is one that
-	// no other attempt will do without.
+	// Prepare makes a copy of the files of a revision, for one call of a plugin. cleanup takes it away.
 	Prepare(ctx context.Context, app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision, plugin string) (of *source.DeploymentSource, cleanup func() error, err error)
 }
 
@@ -46,6 +45,8 @@ type Sources interface {
 type Options struct {
 	Plugins plugins.Directory
 	Sources Sources
+	// Final reports whether an error about files is one that no other attempt will do without.
+	Final func(error) bool
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.WithTicker
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/sources"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
 )
@@ -200,9 +199,9 @@ func TestAStageWaitsForItsFiles(t *testing.T) {
 func TestAStageWhoseFilesNobodyWillGetFails(t *testing.T) {
 	w := newWorld(t)
 	w.mu.Lock()
-	w.refuses = fmt.Errorf("%w: 3 GiB", sources.ErrSource)
+	w.refuses = fmt.Errorf("%w: 3 GiB", errFinal)
 	w.mu.Unlock()
-	if got := w.end(run(nil)); got.Phase != delivery.Failed || got.Message != "the files cannot be given to plugins: 3 GiB" {
+	if got := w.end(run(nil)); got.Phase != delivery.Failed || got.Message != "too large: 3 GiB" {
 		t.Errorf("%+v", got)
 	}
 }

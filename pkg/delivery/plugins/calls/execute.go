@@ -16,7 +16,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/sources"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
@@ -162,7 +161,7 @@ func (c *Calls) request(ctx context.Context, one *call) (*deployment.ExecuteStag
 		switch {
 		case err == nil:
 			return &deployment.ExecuteStageRequest{Input: input}, cleanup, nil
-		case errors.Is(err, sources.ErrSource):
+		case c.Final != nil && c.Final(err):
 			return nil, nil, err
 		}
 		again := c.Clock.After(sourcesAgain)
