@@ -377,6 +377,12 @@ var rules = map[string]Rule{
 		Allow:  []string{"pkg/delivery/pipecd"}, // how a field is told that nobody acts upon
 		Why:    "programs are fetched, and checksums made, by who wants the Plugins",
 	},
+	"plugins are called and answered without knowing how releases go": {
+		From:    []string{"pkg/delivery/plugins/calls", "pkg/delivery/plugins/services"},
+		Forbid:  []string{"pkg/delivery/controller/...", "pkg/delivery/engine", "pkg/delivery/planner", "pkg/delivery/source/...", "pkg/delivery/stages"},
+		Through: true,
+		Why:     "a stage of a plugin is a plan, a call and what has come of it; what follows from that is for the engine to say",
+	},
 	"files of strangers are rendered in a process of their own": {
 		From:   []string{"cmd/...", "pkg/..."},
 		Except: []string{"pkg/delivery/render"},
