@@ -299,9 +299,12 @@ func (n *next) undoes(back delivery.Stage) bool {
 	})
 }
 
-// isBack reports whether a stage takes something back.
+// isBack reports whether a stage takes something back. What those of plugins are called does not matter.
 func (n *next) isBack(of delivery.StageStatus) bool {
-	return of.Name == delivery.StageRollback || of.Name == delivery.StageScriptRollback || n.stage(of).RollsBack
+	if stage := n.stage(of); stage.Plugin != "" {
+		return stage.RollsBack
+	}
+	return of.Name == delivery.StageRollback || of.Name == delivery.StageScriptRollback
 }
 
 // finish ends a release of which all stages have ended.
@@ -313,7 +316,7 @@ func (n *next) finish() bool {
 	n.status.RolledBack = delivery.Succeeded
 	why := ""
 	for _, of := range n.status.Stages {
-		if of.Name == delivery.StageRollback {
+		if of.Name == delivery.StageRollback && n.isBack(of) {
 			why = of.Message
 		}
 		if n.isBack(of) && !of.Phase.Passed() {

@@ -170,6 +170,26 @@ func TestPluginsTakeBackWhatTheyHaveDone(t *testing.T) {
 	}
 }
 
+func TestAStageOfAPluginThatIsOnlyCalledARollbackIsNone(t *testing.T) {
+	stage := by("toy", "copy", 0)
+	stage.Name = delivery.StageRollback
+	w := newWorld(1, stage)
+	w.next()
+	w.calls["copy-0"] = delivery.Outcome{Phase: delivery.Succeeded}
+	w.next()
+	w.next()
+	if w.status.Phase != delivery.Succeeded || w.status.RolledBack != "" {
+		t.Errorf("%s", render(w.status))
+	}
+	w = newWorld(1, stage)
+	w.next()
+	w.calls["copy-0"] = delivery.Outcome{Phase: delivery.Failed, Message: "no"}
+	w.run(t, 5*time.Minute, nil)
+	if w.status.RolledBack != delivery.Succeeded || !strings.Contains(w.status.Message, "stage copy failed: no") {
+		t.Errorf("%s", render(w.status))
+	}
+}
+
 // An application of plugins alone has no targets.
 func TestAReleaseThatHasComeToAPluginAloneGoesOnWhenAsked(t *testing.T) {
 	for name, begun := range map[string]bool{"it has come to one": true, "it has come to none": false} {

@@ -48,17 +48,14 @@ func Status(from v1alpha1.ReleaseStatus) delivery.Status {
 
 // rolledBack is how a rollback has ended, empty if there was none.
 func rolledBack(stages []delivery.StageStatus, plan *v1alpha1.ReleasePlan) delivery.Phase {
-	byPlugins := map[string]bool{}
-	if plan != nil {
-		for i := range plan.Stages {
-			stage := &plan.Stages[i]
-			byPlugins[v1alpha1.StageID(stage, i)] = stage.Planned != nil && stage.Planned.Rollback
-		}
-	}
 	out := delivery.Phase("")
 	for _, of := range stages {
+		back := of.Name == delivery.StageRollback || of.Name == delivery.StageScriptRollback
+		if stage := plan.ByPlugin(of.ID); stage != nil { // whatever it is called
+			back = stage.Planned != nil && stage.Planned.Rollback
+		}
 		switch {
-		case of.Name != delivery.StageRollback && of.Name != delivery.StageScriptRollback && !byPlugins[of.ID]:
+		case !back:
 		case !of.Phase.Passed():
 			return delivery.Failed
 		default:

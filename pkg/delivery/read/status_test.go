@@ -115,4 +115,10 @@ func TestWhatPluginsCouldNotTakeBackIsNotTakenBack(t *testing.T) {
 			t.Errorf("%s: %s, want %s", phase, got, want)
 		}
 	}
+	forward := of(v1alpha1.StageSucceeded)
+	forward.Phase, forward.Plan.Stages[1].Planned = v1alpha1.ReleaseSucceeded, nil
+	forward.Stages = []v1alpha1.StageStatus{{ID: "undo", Name: v1alpha1.StageRollback, Phase: v1alpha1.StageSucceeded}}
+	if got := Status(forward).RolledBack; got != "" {
+		t.Errorf("a stage that is only called so counts as %s", got)
+	}
 }
