@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/time/rate"
 	"k8s.io/klog/v2"
 )
 
@@ -16,29 +18,39 @@ type guarded struct {
 	net.Listener
 	user   func(plugin string) (uid uint32, known bool)
 	plugin string
+	// tells of those who are refused, not each of them.
+	tells *rate.Sometimes
 }
 
 // Accept returns the next connection of the user.
 func (g guarded) Accept() (net.Conn, error) {
 	for {
 		conn, err := g.Listener.Accept()
-		if err != nil || g.user == nil {
-			return conn, err
+		if err != nil {
+			return nil, err
 		}
-		want, known := g.user(g.plugin)
-		if !known {
-			return conn, nil
-		}
-		got, err := peer(conn)
-		if err == nil && got == uint64(want) {
+		want, got := g.wanted(), uint64(0)
+		if got, err = peer(conn); err == nil && got == want {
 			return conn, nil
 		}
 		if err == nil {
 			err = fmt.Errorf("user %d is at the other end, and the plugin runs as %d", got, want)
 		}
-		klog.Background().Error(err, "A connection to the address of a plugin is not of that plugin, and refused", "plugin", g.plugin)
+		g.tells.Do(func() {
+			klog.Background().Error(err, "A connection to the address of a plugin is not of that plugin, and refused", "plugin", g.plugin)
+		})
 		_ = conn.Close()
 	}
+}
+
+// wanted is as whom the plugin runs: as this process, unless it has a user of its own.
+func (g guarded) wanted() uint64 {
+	if g.user != nil {
+		if uid, known := g.user(g.plugin); known {
+			return uint64(uid)
+		}
+	}
+	return uint64(os.Geteuid())
 }
 
 // errNobody says that a connection has no other end on this machine, or none any more.

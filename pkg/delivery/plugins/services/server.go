@@ -60,8 +60,8 @@ type Options struct {
 	Calls  Calls
 	Logs   Logs
 	Tools  Tools
-	// User returns as whom a plugin runs; nobody else is answered at its address. It may be nil, and there may be nobody: then all who reach the loopback
-	// interface are.
+	// User returns as whom a plugin runs; nobody else is answered at its address. It may be nil, and a plugin may have no user of its own: then the plugin
+	// runs as this process does.
 	User func(plugin string) (uid uint32, known bool)
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
@@ -139,7 +139,7 @@ func (s *Server) Address(plugin string) (string, error) {
 	pipedservice.RegisterPluginServiceServer(r.Server, one)
 	s.running[plugin] = r
 	s.group.Go(func() {
-		if err := r.Serve(guarded{listener, s.User, plugin}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		if err := r.Serve(guarded{listener, s.User, plugin, &rate.Sometimes{First: 1, Interval: time.Minute}}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			klog.Background().Error(err, "Calls of a plugin are answered no more; it is when it is started again", "plugin", plugin)
 			s.forget(plugin, r)
 		}
