@@ -22,6 +22,8 @@ type Release struct {
 	Others []string
 	// Whole says that the targets are all that the application has, and that they say where it runs: it leaves the clusters that are none any more.
 	Whole bool
+	// Nowhere says that the release goes to no cluster: plugins alone deliver it.
+	Nowhere bool
 	// Leaves are clusters that are none any more and that the release leaves though it is not whole.
 	Leaves []string
 	// Weights are the parts, in percent, of each workload's replicas that go to the targets. Without any, each cluster gets the whole number.

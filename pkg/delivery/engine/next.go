@@ -84,8 +84,8 @@ func (n *next) begin() bool {
 		return false
 	}
 	targets, err := places.Resolve(n.release.Targets, n.seen.Clusters)
-	if errors.Is(err, places.ErrNone) && len(n.release.Leaves) > 0 {
-		targets, err = []delivery.Place{}, nil // it is about those that leave
+	if errors.Is(err, places.ErrNone) && (n.release.Nowhere || len(n.release.Leaves) > 0) {
+		targets, err = []delivery.Place{}, nil // it is about those that leave, or about none
 	}
 	if err == nil {
 		err = planner.Check(n.release)
@@ -363,6 +363,9 @@ func (n *next) summary() string {
 				return fmt.Sprintf("released, but for cluster %q: %s", t.Cluster, t.Message)
 			}
 		}
+	}
+	if n.release.Nowhere {
+		return "released by plugins"
 	}
 	if len(n.release.Others) > 0 {
 		return "released in the targets that it is about" // clusters leave by releases to all alone

@@ -20,7 +20,7 @@ var stagePlugins = []string{"wait", "waitapproval", "wait_approval", "analysis",
 func (r *reading) plugins(spec *fields) {
 	if _, names := spec.values["plugins"].([]any); names || !spec.has("plugins") {
 		for i, name := range spec.texts("plugins") {
-			if !slices.Contains(kubernetesPlugins, name) && !slices.Contains(stagePlugins, name) {
+			if !slices.Contains(r.uses.Plugins, name) && !slices.Contains(kubernetesPlugins, name) && !slices.Contains(stagePlugins, name) {
 				r.ignore(spec.at("plugins").Index(i), "there is no such plugin here")
 			}
 		}
@@ -31,6 +31,8 @@ func (r *reading) plugins(spec *fields) {
 	var found string
 	for _, name := range slices.Sorted(maps.Keys(plugins.values)) {
 		switch {
+		case slices.Contains(r.uses.Plugins, name):
+			r.used(plugins, name)
 		case slices.Contains(stagePlugins, name):
 			plugins.take(name)
 		case !slices.Contains(kubernetesPlugins, name):
@@ -44,7 +46,7 @@ func (r *reading) plugins(spec *fields) {
 			plugin.done()
 		}
 	}
-	if found == "" {
+	if found == "" && len(r.out.Spec.Plugins) == 0 {
 		r.refuse(spec.at("plugins"), slices.Sorted(maps.Keys(plugins.values)), "one of them must be a plugin of Kubernetes: kubernetes or kubernetes_multicluster")
 	}
 	plugins.done()

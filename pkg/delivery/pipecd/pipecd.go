@@ -61,13 +61,27 @@ const apiVersion = "pipecd.dev/v1beta1"
 const (
 	kindKubernetes  = "KubernetesApp"
 	kindApplication = "Application"
+	// kindOthers ends the kinds from before there were plugins, which stand for platforms.
+	kindOthers = "App"
 )
 
 // labelKind is the label by which files of kind Application say what they are for.
 const labelKind = "kind"
 
+// Uses says which plugins an application uses. What the file says to others is not honoured.
+type Uses struct {
+	Plugins []string
+	// Only says that they alone deliver the application: what of the file is not about deployments as such is theirs to read.
+	Only bool
+}
+
 // Parse reads an application file, with what it leaves to the configuration of piped. Its error names every field that is wrong.
 func Parse(content []byte, config v1alpha1.PipecdConfig) (*Application, error) {
+	return ParseFor(content, config, Uses{})
+}
+
+// ParseFor is the same, of an application that uses plugins.
+func ParseFor(content []byte, config v1alpha1.PipecdConfig, uses Uses) (*Application, error) {
 	if len(content) > mostBytes {
 		return nil, fmt.Errorf("the application file has %d bytes, and %d are allowed", len(content), mostBytes)
 	}
@@ -79,7 +93,7 @@ func Parse(content []byte, config v1alpha1.PipecdConfig) (*Application, error) {
 	if err := json.Unmarshal(asJSON, &values); err != nil {
 		return nil, fmt.Errorf("parse the application file: it is no object: %w", err)
 	}
-	r := &reading{config: config, out: &Application{Inputs: map[string]Input{}}}
+	r := &reading{config: config, uses: uses, out: &Application{Inputs: map[string]Input{}}}
 	r.file(&fields{reading: r, values: values})
 	if err := r.errs.ToAggregate(); err != nil {
 		return nil, fmt.Errorf("the application file: %w", err)
@@ -91,6 +105,7 @@ func Parse(content []byte, config v1alpha1.PipecdConfig) (*Application, error) {
 // reading collects what a file says.
 type reading struct {
 	config v1alpha1.PipecdConfig
+	uses   Uses
 	out    *Application
 	errs   field.ErrorList
 	// selects is the field that has a quick sync change selectors, nil if none does, and selected says that a stage does it.
@@ -108,11 +123,14 @@ func (r *reading) file(file *fields) {
 	r.out.Name = metadata.text("name")
 	r.labels(metadata)
 	metadata.done()
-	switch kind {
-	case kindKubernetes:
+	switch {
+	case r.uses.Only && (kind == kindApplication || strings.HasSuffix(kind, kindOthers)):
+		r.common(spec)
+		r.opaque(spec)
+	case kind == kindKubernetes:
 		r.common(spec)
 		r.kubernetes(spec)
-	case kindApplication:
+	case kind == kindApplication:
 		r.common(spec)
 		r.plugins(spec)
 	default:
@@ -120,7 +138,7 @@ func (r *reading) file(file *fields) {
 		return
 	}
 	r.pipeline(spec)
-	if label := r.out.Labels[labelKind]; label != "" && label != "KUBERNETES" {
+	if label := r.out.Labels[labelKind]; label != "" && label != "KUBERNETES" && len(r.uses.Plugins) == 0 {
 		r.refuse(spec.at("labels").Key(labelKind), label, "must be KUBERNETES")
 	}
 	delete(r.out.Labels, labelKind) // it is for PipeCD, which has other kinds as well

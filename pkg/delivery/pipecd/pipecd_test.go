@@ -348,3 +348,83 @@ func FuzzAFileIsParsedOrRefused(f *testing.F) {
 		}
 	})
 }
+
+func TestAFileForPluginsIsLeftToThem(t *testing.T) {
+	file := strings.Replace(application, "spec:", "metadata: {labels: {kind: TERRAFORM, team: shop}}\nspec:", 1) + indented(`
+name: shop
+planner: {alwaysUsePipeline: true}
+input: {workspace: dev}
+plugins:
+  terraform: {deployTargets: [dev, prod, dev], input: {vars: [a=b]}}
+  ecs: {input: {}}
+pipeline:
+  stages:
+  - {name: TERRAFORM_PLAN, desc: What would change, timeout: 5m, with: {exitOnNoChanges: true}}
+  - {name: WAIT, with: {duration: 5, skipOn: {paths: [a]}}}
+  - {name: TERRAFORM_APPLY, plugin: terraform, skipOn: {commitMessagePrefixes: ['docs:']}}
+`)
+	got, err := ParseFor([]byte(file), v1alpha1.PipecdConfig{}, Uses{Plugins: []string{"terraform"}, Only: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []v1alpha1.ApplicationPlugin{{Name: "terraform", DeployTargets: []string{"dev", "prod"}}}; !reflect.DeepEqual(got.Spec.Plugins, want) {
+		t.Errorf("plugins %+v, want %+v", got.Spec.Plugins, want)
+	}
+	stages := got.Spec.Pipeline.Stages
+	if len(stages) != 3 || string(stages[0].With.Raw) != `{"exitOnNoChanges":true}` || stages[0].Timeout.Duration.String() != "5m0s" ||
+		string(stages[1].With.Raw) != `{"duration":5,"skipOn":{"paths":["a"]}}` || stages[2].Plugin != "terraform" || stages[2].SkipOn == nil {
+		t.Errorf("stages %+v", stages)
+	}
+	if !got.Spec.Planner.AlwaysUsePipeline || got.Labels["team"] != "shop" {
+		t.Errorf("planner %+v, labels %v", got.Spec.Planner, got.Labels)
+	}
+	var undone []string
+	for _, field := range got.Unhonoured {
+		undone = append(undone, field.String())
+	}
+	want := "spec.input is not honoured: it is not known here; plugins may read it\n" +
+		"spec.plugins.ecs is not honoured: the Application does not use this plugin: add it to its spec.plugins"
+	if strings.Join(undone, "\n") != want {
+		t.Errorf("not honoured:\n%s\nwant\n%s", strings.Join(undone, "\n"), want)
+	}
+	for name, content := range map[string]string{
+		"a kind from before plugins": strings.Replace(file, "kind: Application", "kind: TerraformApp", 1),
+		"a list of plugins":          application + "  plugins: [terraform]\n",
+	} {
+		if _, err := ParseFor([]byte(content), v1alpha1.PipecdConfig{}, Uses{Plugins: []string{"terraform"}, Only: true}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Parse([]byte(file), v1alpha1.PipecdConfig{}); err == nil {
+		t.Error("without plugins it is an application of Kubernetes")
+	}
+}
+
+func TestPluginsBesideWhatIsBuiltIn(t *testing.T) {
+	file := application + indented(`
+name: shop
+plugins:
+  kubernetes: {input: {manifests: [web.yaml]}}
+  toy: {deployTarget: dev, anything: [1]}
+pipeline:
+  stages:
+  - {name: K8S_CANARY_ROLLOUT, with: {replicas: 10%}}
+  - {name: TOY_SYNC, with: {part: 10}}
+  - {name: WAIT, plugin: toy, with: {seconds: 5}}
+  - {name: WAIT, with: {duration: 5s}}
+`)
+	got, err := ParseFor([]byte(file), v1alpha1.PipecdConfig{}, Uses{Plugins: []string{"toy"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Unhonoured) > 0 || len(got.Input.Manifests) != 1 || len(got.Spec.Plugins) != 1 || got.Spec.Plugins[0].DeployTargets[0] != "dev" {
+		t.Errorf("plugins %+v, input %+v, not honoured %v", got.Spec.Plugins, got.Input, got.Unhonoured)
+	}
+	if stages := got.Spec.Pipeline.Stages; string(stages[0].With.Raw) != `{"perCluster":true,"replicas":"10%"}` || string(stages[2].With.Raw) != `{"seconds":5}` {
+		t.Errorf("stages %+v", stages)
+	}
+	only := application + indented("name: shop\nplugins: {toy: {}}\npipeline: {stages: [{name: TOY_SYNC}]}")
+	if _, err := ParseFor([]byte(only), v1alpha1.PipecdConfig{}, Uses{Plugins: []string{"toy"}}); err != nil {
+		t.Errorf("a plugin alone in the file, of an application that has manifests: %v", err)
+	}
+}

@@ -23,7 +23,7 @@ func (r *reading) pipeline(spec *fields) {
 		}
 		stage := r.stage(in)
 		r.out.Spec.Pipeline.Stages = append(r.out.Spec.Pipeline.Stages, stage)
-		if v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting && r.out.Spec.Traffic == nil {
+		if !r.runByPlugin(&stage) && v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting && r.out.Spec.Traffic == nil {
 			r.out.Spec.Traffic = &v1alpha1.Traffic{Method: v1alpha1.TrafficService} // as PipeCD does unless it is told another way
 		}
 	}
@@ -42,6 +42,9 @@ func (r *reading) stage(in *fields) v1alpha1.Stage {
 	out := v1alpha1.Stage{Name: in.text("name"), ID: in.text("id"), Desc: in.text("desc"), Timeout: in.duration("timeout")}
 	with := in.object("with")
 	out.SkipOn = r.skipOn(in)
+	if out.Plugin = in.text("plugin"); r.runByPlugin(&out) {
+		return r.opaqueStage(in, with, out)
+	}
 	if within := r.skipOn(with); within != nil {
 		out.SkipOn = within
 	}

@@ -2,10 +2,12 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,10 +35,56 @@ type Change struct {
 	Message             string
 	// Old are the objects of the last successful revision and New those of this one, by target. There is no last one if Old is nil.
 	Old, New map[string][]*unstructured.Unstructured
+	// Opaque says that the objects tell nothing: plugins alone deliver the application.
+	Opaque bool
+	// Opinions are what plugins say of the change.
+	Opinions []Opinion
+}
+
+// Opinion is what a plugin says of a change.
+type Opinion struct {
+	Plugin string
+	// Pipeline says that the change needs the pipeline.
+	Pipeline bool
+	Why      string
 }
 
 // Strategy returns how a change is released, and why.
 func Strategy(c Change) (strategy, reason string, err error) {
+	if strategy, reason, err := Early(c); strategy != "" || err != nil {
+		return strategy, reason, err
+	}
+	if !c.Opaque {
+		for _, target := range slices.Sorted(maps.Keys(c.New)) {
+			old, had := c.Old[target]
+			if !had {
+				continue
+			}
+			if reason := progressive(old, c.New[target]); reason != "" {
+				return Pipeline, reason, nil
+			}
+		}
+	}
+	for _, opinion := range c.Opinions {
+		if opinion.Pipeline {
+			return Pipeline, fmt.Sprintf("plugin %q: %s", opinion.Plugin, cmp.Or(opinion.Why, "it needs the pipeline")), nil
+		}
+	}
+	var reasons []string
+	if !c.Opaque {
+		reasons = append(reasons, "neither a pod template nor a ConfigMap or Secret has changed")
+	}
+	for _, opinion := range c.Opinions {
+		reasons = append(reasons, fmt.Sprintf("plugin %q: %s", opinion.Plugin, cmp.Or(opinion.Why, "it does not need the pipeline")))
+	}
+	if len(reasons) == 0 {
+		reasons = append(reasons, "no plugin asks for the pipeline")
+	}
+	return QuickSync, strings.Join(reasons, "; "), nil
+}
+
+// Early returns how a change is released where that does not depend on what has changed, and why. Otherwise both are empty.
+func Early(c Change) (strategy, reason string, err error) {
 	switch {
 	case c.Asked == Pipeline && len(c.Stages) == 0:
 		return "", "", fmt.Errorf("strategy %s: the application has no pipeline", Pipeline)
@@ -64,16 +112,7 @@ func Strategy(c Change) (strategy, reason string, err error) {
 	if c.Old == nil {
 		return QuickSync, "it is the first release", nil
 	}
-	for _, target := range slices.Sorted(maps.Keys(c.New)) {
-		old, had := c.Old[target]
-		if !had {
-			continue
-		}
-		if reason := progressive(old, c.New[target]); reason != "" {
-			return Pipeline, reason, nil
-		}
-	}
-	return QuickSync, "neither a pod template nor a ConfigMap or Secret has changed", nil
+	return "", "", nil
 }
 
 // progressive says what of a target's objects calls for a pipeline, "" if nothing does. Replicas, Services and the like do not.

@@ -20,11 +20,9 @@ type Changes struct {
 // ChangesOf are those that the pipeline of an application asks for.
 func ChangesOf(spec v1alpha1.ApplicationSpec) Changes {
 	out := Changes{}
-	if spec.Pipeline == nil {
-		return out
-	}
-	for i := range spec.Pipeline.Stages {
-		stage := &spec.Pipeline.Stages[i]
+	stages := StagesOf(spec)
+	for i := range stages {
+		stage := &stages[i]
 		options, _ := v1alpha1.DecodeOptions(stage, nil) // what is wrong with them is refused where they are written
 		switch o := options.(type) {
 		case *v1alpha1.SyncOptions:

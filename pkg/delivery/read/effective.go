@@ -45,6 +45,13 @@ func With(spec v1alpha1.ApplicationSpec, file *v1alpha1.RevisionDelivery) v1alph
 		out.Rollback = file.Rollback
 	}
 	out.Prune = out.Prune || file.Prune
+	for i := range out.Plugins { // which plugins there are is for the Application to say: whoever writes it has the right to use them
+		for _, of := range file.Plugins {
+			if plugin := &out.Plugins[i]; plugin.Name == of.Name && len(plugin.DeployTargets) == 0 {
+				plugin.DeployTargets = of.DeployTargets
+			}
+		}
+	}
 	return out
 }
 

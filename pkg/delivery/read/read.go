@@ -5,6 +5,7 @@ package read
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,6 +100,20 @@ func Stages(stages []v1alpha1.Stage, path *field.Path) (out []delivery.Stage, un
 		out = append(out, made)
 	}
 	return out, undone, errs
+}
+
+// StagesOf are the stages of an application. One that a plugin runs names a plugin, be it only the first one, as long as nobody knows which offers it.
+func StagesOf(spec v1alpha1.ApplicationSpec) []v1alpha1.Stage {
+	if spec.Pipeline == nil {
+		return nil
+	}
+	out := slices.Clone(spec.Pipeline.Stages)
+	for i := range out {
+		if stage := &out[i]; stage.Plugin == "" && spec.RunByPlugin(stage) && len(spec.Plugins) > 0 {
+			stage.Plugin = spec.Plugins[0].Name
+		}
+	}
+	return out
 }
 
 // ofPlugin is a stage that a plugin runs. Its options are the plugin's alone to read.

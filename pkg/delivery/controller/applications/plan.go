@@ -28,6 +28,8 @@ type plan struct {
 	targets []v1alpha1.Target
 	// byFiles says that the application goes by the files that a revision changes.
 	byFiles bool
+	// paths are patterns of files outside of the folder that count.
+	paths []string
 	// copies are how the pods of variants are told apart. Clusters hold what a revision says, so it has the label already.
 	copies copies.Options
 	// changes are what stages change of the manifests.
@@ -46,13 +48,14 @@ func planOf(app *v1alpha1.Application, found *sources.Found) (*plan, error) {
 			return nil, err
 		}
 	}
-	spec := read.With(app.Spec, out.delivery)
-	if spec.Pipeline != nil {
-		_, undone, _ := read.Stages(spec.Pipeline.Stages, field.NewPath("spec", "pipeline", "stages")) // what is wrong with them is refused where they are written
-		out.undone = append(out.undone, undone...)
+	if found.File == nil && len(app.Spec.Plugins) > 0 {
+		out.delivery = &v1alpha1.RevisionDelivery{Plugins: app.Spec.Plugins} // what plugins are to read is a part of the revision
 	}
+	spec := read.With(app.Spec, out.delivery)
+	_, undone, _ := read.Stages(read.StagesOf(spec), field.NewPath("spec", "pipeline", "stages")) // what is wrong with them is refused where they are written
+	out.undone = append(out.undone, undone...)
 	out.undone = append(out.undone, out.undoneDrift()...)
-	out.byFiles = changes.Asked(spec)
+	out.byFiles, out.paths = changes.Asked(spec), spec.Trigger.Paths
 	out.copies, out.changes = read.Copies(spec), read.ChangesOf(spec)
 	if spec.Source.Selector != nil {
 		out.copies.Labelled, out.changes = false, read.Changes{} // what users apply themselves they label themselves
@@ -69,6 +72,7 @@ func (p *plan) read(file *pipecd.Application) error {
 	spec := &file.Spec
 	p.delivery = &v1alpha1.RevisionDelivery{
 		Targets: spec.Targets, Pipeline: spec.Pipeline, Planner: spec.Planner, Rollback: spec.Rollback, Traffic: spec.Traffic, Service: spec.Service,
+		Plugins:   spec.Plugins,
 		Workloads: spec.Workloads, VariantLabel: spec.VariantLabel, Drift: spec.Drift, Prune: spec.Prune, Labels: file.Labels,
 	}
 	if trigger := spec.Trigger; len(trigger.Paths)+len(trigger.Ignores) > 0 {
@@ -137,6 +141,9 @@ func (p *plan) manner() string {
 	}
 	if p.copies.Labelled {
 		made = append(made, p.copies)
+	}
+	if len(p.app.Spec.Plugins) > 0 {
+		made = append(made, p.app.Spec.Plugins, p.app.Spec.PluginsOnly, p.paths)
 	}
 	if p.changes.Selects || len(p.changes.Services) > 0 {
 		made = append(made, p.copies, p.changes)

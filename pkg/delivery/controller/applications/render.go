@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/manifests"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/files"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
 	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
 )
@@ -54,11 +56,21 @@ func (r *renderer) render(ctx context.Context, p *plan) (*result, error) {
 		return nil, errBusy
 	}
 	defer free()
+	content, left, err := contentOf(p)
+	if err != nil {
+		return nil, err
+	}
 	set, same, count := revision.NewBuilder(), map[string]string{}, 0
 	var images told[render.Image]
 	var charts, warnings told[string]
 	for i := range p.targets {
 		target := &p.targets[i]
+		if p.opaque() {
+			if err := set.Add(target.Name, nil); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		options := p.options(target)
 		key := shortHash(marshalled([]any{p.folder(target), options, p.changes.Services[target.Name]}))
 		if like, done := same[key]; done {
@@ -86,8 +98,32 @@ func (r *renderer) render(ctx context.Context, p *plan) (*result, error) {
 			charts.add(made.Chart)
 		}
 	}
-	return &result{set: set.Set(), images: images.list, charts: charts.list, warnings: warnings.list}, nil
+	warnings.add(left...)
+	return &result{set: set.Set().With(content), images: images.list, charts: charts.list, warnings: warnings.list}, nil
 }
+
+// contentOf is the hash of the files that plugins deliver, empty if none does, and says which of them cannot be read. Manifests that the Application
+// holds are known by their own hashes.
+func contentOf(p *plan) (hash string, left []string, err error) {
+	if len(p.app.Spec.Plugins) == 0 || p.found.Content == nil {
+		return "", nil, nil
+	}
+	hash, unread, err := p.found.Content(p.paths)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil, fmt.Errorf("%w: there are no files in %s, and nothing is released of it; correct spec.source.git.path, or delete the Application if nothing is to run",
+			render.ErrInvalid, p.folder(&v1alpha1.Target{}))
+	case errors.Is(err, files.ErrTooLarge):
+		return "", nil, fmt.Errorf("%w: %w", render.ErrTooLarge, err)
+	}
+	for _, name := range unread {
+		left = append(left, "plugins do not get "+name)
+	}
+	return hash, left, err
+}
+
+// opaque reports whether the files of an application are for plugins alone to read.
+func (p *plan) opaque() bool { return p.app.Spec.PluginsOnly && p.found.Content != nil }
 
 // mostWarnings bounds the warnings that are gathered. A revision shows fewer.
 const mostWarnings = 1_000

@@ -24,6 +24,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/engine"
 	"github.com/manifold-dev/manifold/pkg/delivery/planner"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/planning"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
@@ -225,15 +226,11 @@ func keep(next *v1alpha1.ReleaseStatus, last *v1alpha1.Release) {
 // plan decides by what stages a release goes.
 func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, revision *v1alpha1.ApplicationRevision, before string) (*v1alpha1.ReleasePlan, error) {
 	spec := app.Spec
-	var pipeline []v1alpha1.Stage
-	if spec.Pipeline != nil {
-		pipeline = spec.Pipeline.Stages
-	}
-	known, _, errs := read.Stages(pipeline, field.NewPath("spec", "pipeline", "stages"))
+	known, _, errs := read.Stages(read.StagesOf(spec), field.NewPath("spec", "pipeline", "stages"))
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	change := planner.Change{Asked: string(release.Spec.Strategy), Stages: known}
+	change := planner.Change{Asked: string(release.Spec.Strategy), Stages: known, Opaque: spec.PluginsOnly}
 	if origin := revision.Spec.Origin; origin != nil {
 		change.Message = origin.Message
 	}
@@ -247,10 +244,12 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 	if change.New, err = c.revisions.rendered(revision); err != nil {
 		return nil, err
 	}
+	var running *v1alpha1.ApplicationRevision
 	if old, err := c.revisions.ApplicationRevisions(app.Namespace).Get(before); err == nil && before != "" {
 		if change.Old, err = c.revisions.rendered(old); err != nil {
 			return nil, err
 		}
+		running = old
 	}
 	// That pods are told apart from now on is no new version of them.
 	options := read.Copies(spec)
@@ -259,23 +258,20 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 			copies.Unlabel(objects, options)
 		}
 	}
-	strategy, reason, err := planner.Strategy(change)
-	if err != nil {
-		return nil, err
-	}
 	plan := &v1alpha1.ReleasePlan{
-		Strategy: v1alpha1.ReleaseStrategy(strategy), Reason: reason, Rollback: spec.Rollback, Prune: spec.Prune,
+		Rollback: spec.Rollback, Prune: spec.Prune,
 		ProgressDeadlineSeconds: ptr.Deref(spec.ProgressDeadlineSeconds, int32(defaultProgress/time.Second)), MinReadySeconds: spec.MinReadySeconds,
 	}
 	if plan.Rollback.When == "" {
 		plan.Rollback.When = v1alpha1.RollbackAny
 	}
-	plan.Stages = []v1alpha1.Stage{{Name: v1alpha1.StageSync, ID: "sync"}}
-	if plan.Strategy == v1alpha1.StrategyPipeline {
-		plan.Stages = slices.Clone(pipeline)
-		for i := range plan.Stages {
-			plan.Stages[i].ID = v1alpha1.StageID(&plan.Stages[i], i)
-		}
+	if len(spec.Plugins) > 0 {
+		err = c.ask(plan, planning.Question{Application: app, Release: release, Revision: revision, Running: running, Change: change})
+	} else {
+		err = decide(plan, change, spec.Pipeline)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := carriedOut(spec.Traffic, plan.Stages); err != nil {
 		return nil, err
@@ -289,6 +285,23 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 		plan.Targets = append(plan.Targets, resolved)
 	}
 	return plan, nil
+}
+
+// decide says by what stages a release goes of which all are built in.
+func decide(plan *v1alpha1.ReleasePlan, change planner.Change, pipeline *v1alpha1.Pipeline) error {
+	strategy, reason, err := planner.Strategy(change)
+	if err != nil {
+		return err
+	}
+	plan.Strategy, plan.Reason = v1alpha1.ReleaseStrategy(strategy), reason
+	plan.Stages = []v1alpha1.Stage{{Name: v1alpha1.StageSync, ID: "sync"}}
+	if plan.Strategy == v1alpha1.StrategyPipeline {
+		plan.Stages = slices.Clone(pipeline.Stages)
+		for i := range plan.Stages {
+			plan.Stages[i].ID = v1alpha1.StageID(&plan.Stages[i], i)
+		}
+	}
+	return nil
 }
 
 // weightsOf are the weights of all targets, none if none of them has one. Those without one share what the others leave.
@@ -347,6 +360,7 @@ func releaseOf(app *v1alpha1.Application, release *v1alpha1.Release, plan *v1alp
 		}
 	}
 	out.Whole = release.Spec.Whole() && !unplaced(app)
+	out.Nowhere = app.Spec.PluginsOnly
 	if unplaced(app) {
 		out.Targets = []delivery.Target{{Name: v1alpha1.DefaultTarget, Selector: &metav1.LabelSelector{MatchLabels: decidedLabels}}}
 	}
@@ -363,4 +377,6 @@ func drainOf(app *v1alpha1.Application) time.Duration {
 }
 
 // unplaced reports whether placement decides where an application runs.
-func unplaced(app *v1alpha1.Application) bool { return len(app.Spec.Targets) == 0 }
+func unplaced(app *v1alpha1.Application) bool {
+	return len(app.Spec.Targets) == 0 && !app.Spec.PluginsOnly
+}

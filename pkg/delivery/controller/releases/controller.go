@@ -86,6 +86,8 @@ type Options struct {
 	Scripts  Scripts
 	// Calls may be nil: stages of plugins fail then.
 	Calls Calls
+	// Planning may be nil: applications that use plugins wait then.
+	Planning Planning
 	// Drift is told what is not what was released.
 	Drift *drifts.Board
 	// Grace is for how long a cluster has been silent when it is shown as such.

@@ -43,7 +43,7 @@ func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage) error {
 }
 
 func routesTraffic(stage v1alpha1.Stage) bool {
-	return v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting
+	return stage.Plugin == "" && v1alpha1.CanonicalStageName(stage.Name) == v1alpha1.StageTrafficRouting
 }
 
 // served returns a waitError where the logical cluster, or a cluster that the release comes to, does not know the kind by which requests are to be shared

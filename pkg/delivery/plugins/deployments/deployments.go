@@ -3,6 +3,7 @@ package deployments
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 
 // Piped is the agent that plugins are told of: there is one, this server.
 const Piped = "manifold"
+
+// ErrFiles is wrapped by errors about files of a revision that no other attempt will give to a plugin.
+var ErrFiles = errors.New("the files cannot be given to plugins")
 
 // ConfigFile is the name of the application file.
 const ConfigFile = "app.pipecd.yaml"

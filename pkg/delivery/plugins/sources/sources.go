@@ -31,7 +31,7 @@ const (
 )
 
 // ErrSource is wrapped by errors about files that no other attempt will find otherwise.
-var ErrSource = errors.New("the files cannot be given to plugins")
+var ErrSource = deployments.ErrFiles
 
 // Options say what sources are made of.
 type Options struct {

@@ -81,7 +81,7 @@ func (s *Set) Parts(about About) (*Parts, error) {
 	if names > mostNames {
 		return nil, fmt.Errorf("%w: all targets together have too many objects, and %d bytes of hashes are allowed for them", render.ErrTooLarge, mostNames)
 	}
-	head.Spec.Hash, head.Spec.Origin = s.Hash, about.Origin
+	head.Spec.Hash, head.Spec.Content, head.Spec.Origin = s.Hash, s.Content, about.Origin
 	head.Spec.Images = imagesOf(about.Images)
 	head.Spec.Charts = said(about.Charts, true)
 	head.Spec.Warnings = said(about.Warnings, false)

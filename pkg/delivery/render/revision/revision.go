@@ -21,8 +21,10 @@ type Set struct {
 	Contents []Content
 	// Targets are for each target the places of its contents among them, in the order in which they are to be applied.
 	Targets map[string][]int
-	// Hash is that of all targets together, see v1alpha1.HashRevision: sets with the same hash are the same.
+	// Hash is that of all targets together, and of Content, see v1alpha1.HashWithContent: sets with the same hash are the same.
 	Hash string
+	// Content is the hash of the files that plugins deliver, empty if none does.
+	Content string
 }
 
 // Content is an object as JSON with sorted keys.
@@ -86,6 +88,13 @@ func (b *Builder) Set() *Set {
 	}
 	b.set.Hash = v1alpha1.HashRevision(hashed)
 	return &b.set
+}
+
+// With is the same set, to which files belong that have this hash.
+func (s *Set) With(content string) *Set {
+	out := *s
+	out.Content, out.Hash = content, v1alpha1.HashWithContent(s.Hash, content)
+	return &out
 }
 
 func contentOf(object *unstructured.Unstructured) (Content, error) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/changes"
 	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/files"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
 	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
 )
@@ -41,7 +44,7 @@ type Git struct {
 // Read implements Source. The repository is asked for a commit only after it has shown that these credentials may see it.
 func (g Git) Read(ctx context.Context, app *v1alpha1.Application) (*Found, error) {
 	source := app.Spec.Source.Git
-	request, err := g.request(app)
+	request, err := g.Request(app)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +57,7 @@ func (g Git) Read(ctx context.Context, app *v1alpha1.Application) (*Found, error
 		return nil, err
 	}
 	out := &Found{
-		Key: hashOf(source.URL, revision.Commit, source.Path), Origin: originOf(source.URL, checkout.Origin),
+		Key: hashOf(source.URL, revision.Commit, source.Path), Origin: originOf(source, checkout.Origin),
 		close: func() { _ = checkout.Close() }, // it was only read
 	}
 	out.Since = func(ctx context.Context, commit string) (git.Changes, error) {
@@ -66,17 +69,33 @@ func (g Git) Read(ctx context.Context, app *v1alpha1.Application) (*Found, error
 		return checkout.Since(earlier), nil
 	}
 	tree := checkout.FS()
-	if out.File, err = fileIn(tree, source); err != nil {
+	if out.File, err = fileIn(tree, app); err != nil {
 		out.Close()
 		return nil, err
 	}
+	out.Content = func(patterns []string) (string, []string, error) { return contentOf(tree, source.Path, patterns) }
 	out.Bundle = func(target v1alpha1.Target, options render.Options) (*render.Bundle, error) {
 		return render.Gather(tree, path.Join(source.Path, target.Path), options)
 	}
 	return out, nil
 }
 
-func (g Git) request(app *v1alpha1.Application) (git.Request, error) {
+// contentOf is the hash of the files in a folder, and of those elsewhere that match patterns.
+func contentOf(tree fs.FS, folder string, patterns []string) (string, []string, error) {
+	folder, there := path.Join(".", folder), false
+	hash, left, err := files.Hash(tree, func(name string) bool {
+		below := folder == "." || strings.HasPrefix(name, folder+"/")
+		there = there || below
+		return below || changes.MatchesAny(patterns, name)
+	})
+	if err == nil && !there {
+		err = fmt.Errorf("folder %q: %w", folder, fs.ErrNotExist)
+	}
+	return hash, left, err
+}
+
+// Request says by which address and credentials the repository of an application is reached.
+func (g Git) Request(app *v1alpha1.Application) (git.Request, error) {
 	source := app.Spec.Source.Git
 	out := git.Request{URL: source.URL}
 	if ref := source.Ref; ref != nil {
@@ -116,8 +135,8 @@ func (g Git) Unheard(app *v1alpha1.Application) string {
 	return ""
 }
 
-func originOf(url string, from git.Origin) *v1alpha1.Origin {
-	out := &v1alpha1.Origin{URL: url, Ref: from.Ref, Commit: from.Commit, Author: from.Author, Message: from.Message}
+func originOf(source *v1alpha1.GitSource, from git.Origin) *v1alpha1.Origin {
+	out := &v1alpha1.Origin{URL: source.URL, Path: source.Path, Ref: from.Ref, Commit: from.Commit, Author: from.Author, Message: from.Message}
 	if !from.Time.IsZero() {
 		out.Time = &metav1.Time{Time: from.Time}
 	}
@@ -131,7 +150,11 @@ const (
 )
 
 // fileIn reads the application file in the folder of a source, if there is one.
-func fileIn(tree fs.FS, source *v1alpha1.GitSource) (*pipecd.Application, error) {
+func fileIn(tree fs.FS, app *v1alpha1.Application) (*pipecd.Application, error) {
+	source, uses := app.Spec.Source.Git, pipecd.Uses{Only: app.Spec.PluginsOnly}
+	for i := range app.Spec.Plugins {
+		uses.Plugins = append(uses.Plugins, app.Spec.Plugins[i].Name)
+	}
 	name := path.Join(source.Path, fileName)
 	file, err := tree.Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
@@ -145,7 +168,7 @@ func fileIn(tree fs.FS, source *v1alpha1.GitSource) (*pipecd.Application, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
 	}
-	found, err := pipecd.Parse(content, ptr.Deref(source.Pipecd, v1alpha1.PipecdConfig{}))
+	found, err := pipecd.ParseFor(content, ptr.Deref(source.Pipecd, v1alpha1.PipecdConfig{}), uses)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
 	}

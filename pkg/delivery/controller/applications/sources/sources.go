@@ -28,6 +28,9 @@ type Found struct {
 	Plain bool
 	// Bundle gathers what a target is rendered from.
 	Bundle func(target v1alpha1.Target, options render.Options) (*render.Bundle, error)
+	// Content returns the hash of all files in the folder, and of those elsewhere that match patterns, with those that cannot be read. It is nil of a
+	// source that has no files.
+	Content func(patterns []string) (hash string, left []string, err error)
 	// Since returns the files by which this state differs from an earlier commit. It is nil of a source that has no commits.
 	Since func(ctx context.Context, commit string) (git.Changes, error)
 

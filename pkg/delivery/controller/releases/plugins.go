@@ -1,0 +1,49 @@
+package releases
+
+import (
+	"errors"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/planning"
+)
+
+// Planning has plugins say how releases go. It does not block: a planning.WaitError says what is waited for.
+type Planning interface {
+	Plan(q planning.Question) (*planning.Answer, error)
+}
+
+// ask has plugins plan a release.
+func (c *Controller) ask(plan *v1alpha1.ReleasePlan, q planning.Question) error {
+	if c.Planning == nil {
+		return waitError{"spec.plugins: this server runs no plugins: an admin enables them by manifold start --plugins-dir"}
+	}
+	answer, err := c.Planning.Plan(q)
+	if wait := (planning.WaitError{}); errors.As(err, &wait) {
+		c.queue.AddAfter(cache.MetaObjectToName(q.Application), trialAgain) // not all that is waited for tells that it has come
+		return waitError{wait.What}
+	}
+	if err != nil {
+		return err
+	}
+	plan.Strategy, plan.Reason = v1alpha1.ReleaseStrategy(answer.Strategy), answer.Reason
+	plan.Stages, plan.Plugins, plan.Versions = answer.Stages, answer.Plugins, answer.Versions
+	return nil
+}
+
+// Look has the releases of an application looked at, as when plugins have planned one.
+func (c *Controller) Look(application cache.ObjectName) { c.queue.Add(application) }
+
+// PluginChanged has the applications looked at that use a plugin which is ready now, or no longer is. It does not block.
+func (c *Controller) PluginChanged(plugin string) {
+	found, err := c.applications.List(everything)
+	if err != nil {
+		return // a cache always lists
+	}
+	for _, app := range found {
+		if planning.Uses(app, plugin) {
+			c.queue.AddAfter(cache.MetaObjectToName(app), settle)
+		}
+	}
+}
