@@ -39,6 +39,9 @@ func show(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.T
 		lines = append(append(lines, ""),
 			table(append([][]string{{"TARGET", "CLUSTER", "REVISION", "LIVE", "READY", "SYNC", "HEALTH", "MESSAGE"}}, targets...))...)
 	}
+	if plugins := pluginRows(application.Status.Plugins); len(plugins) > 0 {
+		lines = append(append(lines, ""), table(append([][]string{{"PLUGIN", "DEPLOY TARGET", "RESOURCES", "SYNC", "HEALTH", "MESSAGE"}}, plugins...))...)
+	}
 	if drift := driftRows(&application.Status); len(drift) > 0 {
 		lines = append(append(lines, ""), table(append([][]string{{"DRIFT", "PATH", "WANTED", "FOUND", "CLUSTERS"}}, drift...))...)
 		if more := int(application.Status.DriftCount) - len(drift); more > 0 {
@@ -46,6 +49,17 @@ func show(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.T
 		}
 	}
 	return lines
+}
+
+// pluginRows has a row for each deploy target of a plugin.
+func pluginRows(plugins []v1alpha1.PluginTargetStatus) (rows [][]string) {
+	for i := range plugins {
+		of := &plugins[i]
+		rows = append(rows, []string{
+			text.Line(of.Plugin, longestCell), text.Line(of.DeployTarget, longestCell), fmt.Sprint(of.ResourceCount), string(of.Sync), string(of.Health), text.Line(of.Message, longest),
+		})
+	}
+	return rows
 }
 
 func header(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.Time) []string {

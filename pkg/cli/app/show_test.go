@@ -87,6 +87,13 @@ func TestShow(t *testing.T) {
 	for name, test := range map[string]*v1alpha1.Application{
 		"new":  application(v1alpha1.ApplicationSpec{Source: inline}, v1alpha1.ApplicationStatus{}),
 		"busy": busy(),
+		"plugins": application(v1alpha1.ApplicationSpec{Source: inline, PluginsOnly: true}, v1alpha1.ApplicationStatus{
+			ObservedGeneration: 3, LatestRevision: "web-v1", WantedRevision: "web-v1", LiveRevision: "web-v1", Sync: v1alpha1.OutOfSync, Health: v1alpha1.Degraded,
+			Plugins: []v1alpha1.PluginTargetStatus{
+				{Plugin: "terraform", DeployTarget: "dev", Sync: v1alpha1.Synced, Health: v1alpha1.Healthy, ResourceCount: 12},
+				{Plugin: "terraform", DeployTarget: "prod", Sync: v1alpha1.OutOfSync, Health: v1alpha1.Degraded, ResourceCount: 12, Message: hostile},
+			},
+		}),
 		"fine": application(v1alpha1.ApplicationSpec{
 			Source: v1alpha1.Source{Selector: &v1alpha1.ObjectSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
 		}, v1alpha1.ApplicationStatus{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
@@ -56,6 +58,20 @@ type Renderer interface {
 	Bundle(ctx context.Context, bundle *render.Bundle, options render.Options) (*render.Result, error)
 }
 
+// Live knows what plugins say of applications.
+type Live interface {
+	// Of returns what they say of an application, for each of their deploy targets.
+	Of(app types.UID) []v1alpha1.PluginTargetStatus
+	// Watch has changed called for every application of which they say something else.
+	Watch(changed func(cache.ObjectName))
+}
+
+// nobody is Live where no plugins run.
+type nobody struct{}
+
+func (nobody) Of(types.UID) []v1alpha1.PluginTargetStatus { return nil }
+func (nobody) Watch(func(cache.ObjectName))               {}
+
 // Options say what a Controller works with.
 type Options struct {
 	Own  externalversions.SharedInformerFactory
@@ -73,6 +89,8 @@ type Options struct {
 	As            objects.Clients
 	// Drift knows what is not what was released.
 	Drift *drifts.Board
+	// Live knows what plugins say of applications. It may be nil.
+	Live Live
 	// Renderer is asked about the files of strangers.
 	Renderer Renderer
 	// Repositories are asked about git.
@@ -107,6 +125,9 @@ func New(o Options) (*Controller, error) {
 	if o.Drift == nil {
 		o.Drift = &drifts.Board{}
 	}
+	if o.Live == nil {
+		o.Live = nobody{}
+	}
 	view, err := newView(o)
 	if err != nil {
 		return nil, err
@@ -129,7 +150,7 @@ func New(o Options) (*Controller, error) {
 			renderer: &renderer{confined: o.Renderer, places: work.NewPlaces(renderings, 1), kinds: &kinds{mapper: o.Mapper, clock: o.Clock}},
 			selector: selector, git: sources.Git{Repositories: o.Repositories, Secrets: view.secrets},
 		},
-		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, told: told, recorder: o.Recorder, clock: o.Clock},
+		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, live: o.Live, told: told, recorder: o.Recorder, clock: o.Clock},
 		history:   history,
 		departure: &departure{history: history, client: client, objects: o.Dynamic, scoped: o.ClusterScoped, as: o.As},
 		outcomes:  outcomes,

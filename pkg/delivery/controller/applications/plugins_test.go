@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
 )
@@ -84,5 +87,30 @@ func TestManifestsOfAnApplicationThatUsesPluginsAreRenderedStill(t *testing.T) {
 	r.commit("a script for a plugin", map[string]string{"web/base/check.sh": "true"})
 	if w.turn(); w.revisionNames() != "web-v1 web-v2" {
 		t.Errorf("what a plugin alone reads makes revisions %s", w.revisionNames())
+	}
+}
+
+// saying is what plugins say of an application.
+type saying map[types.UID][]v1alpha1.PluginTargetStatus
+
+func (s saying) Of(app types.UID) []v1alpha1.PluginTargetStatus { return s[app] }
+func (s saying) Watch(func(cache.ObjectName))                   {}
+
+func TestWhatPluginsSayIsShown(t *testing.T) {
+	r := newRepository(t)
+	r.commit("the first", map[string]string{"infra/main.tf": "a"})
+	w := newWorld(t, repositories(t), byPlugins(r.application("infra"), true))
+	w.reporter.live = saying{"uid-of-web": {
+		{Plugin: "terraform", DeployTarget: "dev", Sync: v1alpha1.Synced, Health: v1alpha1.Healthy},
+		{Plugin: "terraform", DeployTarget: "prod", Sync: v1alpha1.OutOfSync, Health: v1alpha1.Degraded, Message: "a disk is gone"},
+	}}
+	got := w.turn().Status
+	if len(got.Plugins) != 2 || got.Plugins[1].Message != "a disk is gone" || got.Sync != v1alpha1.OutOfSync || got.Health != v1alpha1.Degraded || len(got.Targets) > 0 {
+		t.Errorf("it is %s and %s, with plugins %+v and targets %+v", got.Sync, got.Health, got.Plugins, got.Targets)
+	}
+	w.reporter.live = saying{}
+	w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Trigger.Mode = v1alpha1.TriggerManual })
+	if got := w.turn().Status; len(got.Plugins) > 0 || got.Sync != v1alpha1.SyncUnknown || got.Health != v1alpha1.HealthUnknown {
+		t.Errorf("where plugins say nothing it is %s and %s, with plugins %+v", got.Sync, got.Health, got.Plugins)
 	}
 }

@@ -30,6 +30,7 @@ type reporter struct {
 	client   deliveryclient.ApplicationsGetter
 	outcomes *outcomes
 	drift    *drifts.Board
+	live     Live
 	// told has what there were events about.
 	told     *records.Told
 	recorder record.EventRecorder
@@ -106,7 +107,10 @@ func (r *reporter) status(into *v1alpha1.ApplicationStatus, app *v1alpha1.Applic
 	world := state.World{Release: current, Live: into.LiveRevision, Workloads: workloadsOf(r.view.contentsOf(app)), Silent: r.view.silent()}
 	world.Ailing = ailing(objects.CustomsOf(r.view.customs, cache.MetaObjectToName(app)))
 	world.Drifted, world.Unclear = whereDrifted(drifted)
-	into.Targets = state.Targets(targetsOf(of), world)
+	into.Targets, into.Plugins = state.Targets(targetsOf(of), world), r.live.Of(app.UID)
+	if app.Spec.PluginsOnly {
+		into.Targets = nil
+	}
 	sum(into)
 	for _, condition := range []*metav1.Condition{found.source, found.rendered, found.honoured, r.released(app, into, of, wrong), inSync(drifted, known)} {
 		if condition != nil {
@@ -135,12 +139,15 @@ func targetsOf(of automation.State) []v1alpha1.Target {
 	return of.Targets
 }
 
-// sum tells how all targets are together.
+// sum tells how all targets are together, those of plugins among them.
 func sum(into *v1alpha1.ApplicationStatus) {
 	var syncs []v1alpha1.SyncStatus
 	var healths []v1alpha1.HealthStatus
 	for _, target := range into.Targets {
 		syncs, healths = append(syncs, target.Sync), append(healths, target.Health)
+	}
+	for i := range into.Plugins {
+		syncs, healths = append(syncs, into.Plugins[i].Sync), append(healths, into.Plugins[i].Health)
 	}
 	into.Sync, into.Health = state.Sync(syncs), state.Health(healths)
 }
@@ -170,6 +177,9 @@ func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.Applicat
 		return no("NotReleased", status.WantedRevision+" was not released to all targets")
 	}
 	message := status.LiveRevision + " runs in all targets"
+	if app.Spec.PluginsOnly {
+		message = status.LiveRevision + " was released by plugins"
+	}
 	if next := withNext(of.Targets, r.view.clustersNow(), status.Variants); next != "" {
 		message += "; " + next
 	}

@@ -36,6 +36,7 @@ func (w *watches) add(o Options, selected []cache.SharedIndexInformer) error {
 
 func (w *watches) addOwn(o Options) error {
 	w.drift.Watch(w.queues.rest.Add)
+	o.Live.Watch(w.queues.rest.Add)
 	own := o.Own.Delivery().V1alpha1()
 	for _, row := range []struct {
 		informer cache.SharedIndexInformer

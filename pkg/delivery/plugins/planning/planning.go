@@ -133,7 +133,7 @@ func (a *asking) gather() error {
 		if why != "" {
 			return waits("spec.plugins[%d]: plugin %q is not ready: %s", i, of.Name, text.Line(why, mostSaid))
 		}
-		targets, err := targetsOf(of, found.Targets, i)
+		targets, err := Targets(of, found.Targets, i)
 		if err != nil {
 			return err
 		}
@@ -142,8 +142,9 @@ func (a *asking) gather() error {
 	return nil
 }
 
-// targetsOf are the deploy targets that an application goes to by a plugin: those that it names, which the plugin must have, or all.
-func targetsOf(of *v1alpha1.ApplicationPlugin, there []plugins.Target, place int) ([]string, error) {
+// Targets are the deploy targets that an application goes to by a plugin, which is at a place among its plugins: those that it names, which the plugin must
+// have, or all.
+func Targets(of *v1alpha1.ApplicationPlugin, there []plugins.Target, place int) ([]string, error) {
 	var known []string
 	for _, target := range there {
 		known = append(known, target.Name)
