@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,7 +31,7 @@ func TestDiffers(t *testing.T) {
 				{Path: "k8s.io/api", Version: "v0.0.0", Replace: &debug.Module{Path: "k8s.io/api", Version: "v0.37.1"}},
 			},
 			Settings: []debug.BuildSetting{
-				{Key: "-ldflags", Value: p.ldflags(kubectl)},
+				{Key: "-tags", Value: p.tags(kubectl)},
 				{Key: "GOOS", Value: runtime.GOOS},
 				{Key: "GOARCH", Value: runtime.GOARCH},
 			},
@@ -65,11 +66,11 @@ func TestDiffers(t *testing.T) {
 			info: built(func(i *debug.BuildInfo) {
 				i.Settings = append(i.Settings, debug.BuildSetting{Key: "-tags", Value: "race"})
 			}),
-			want: `built with tags "race" instead of ""`,
+			want: fmt.Sprintf("built with tags %q instead of %q", "race", p.tags(kubectl)),
 		},
-		"no flags": {
-			info: built(func(i *debug.BuildInfo) { i.Settings[0].Value = "" }),
-			want: "built with other flags",
+		"other flags": {
+			info: built(func(i *debug.BuildInfo) { i.Settings[0].Value = "flags_0123456789abcdef" }),
+			want: fmt.Sprintf("built with tags %q instead of %q", "flags_0123456789abcdef", p.tags(kubectl)),
 		},
 	}
 	for name, tt := range tests {
@@ -81,7 +82,7 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
-func TestATestProgramDiffersByItsFlags(t *testing.T) {
+func TestATestProgramDiffersByItsSources(t *testing.T) {
 	p := &pins{modules: map[string]string{"k8s.io/kubernetes": "v1.37.1"}, goVersion: "go1.26.8", sources: "0123456789abcdef"}
 	suite := program{name: E2ETest, module: kubernetesModule, pkg: "example.com/conformance", test: true}
 	info := &debug.BuildInfo{
@@ -89,7 +90,7 @@ func TestATestProgramDiffersByItsFlags(t *testing.T) {
 		Path:      "example.com/conformance.test",
 		Main:      debug.Module{Path: "example.com/conformance", Version: "(devel)"},
 		Settings: []debug.BuildSetting{
-			{Key: "-ldflags", Value: p.ldflags(suite)},
+			{Key: "-tags", Value: p.tags(suite)},
 			{Key: "GOOS", Value: runtime.GOOS},
 			{Key: "GOARCH", Value: runtime.GOARCH},
 		},
@@ -97,8 +98,9 @@ func TestATestProgramDiffersByItsFlags(t *testing.T) {
 	if got := p.differs(suite, info); got != "" {
 		t.Errorf("differs() = %q, want none for what was built from the same files", got)
 	}
+	before := p.tags(suite)
 	p.sources = "fedcba9876543210"
-	if got, want := p.differs(suite, info), "built with other flags"; got != want {
+	if got, want := p.differs(suite, info), fmt.Sprintf("built with tags %q instead of %q", before, p.tags(suite)); got != want {
 		t.Errorf("differs() = %q, want %q for what was built from other files", got, want)
 	}
 }
