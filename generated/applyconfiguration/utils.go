@@ -78,6 +78,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.PluginApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginLimits"):
 		return &deliveryv1alpha1.PluginLimitsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginPreview"):
+		return &deliveryv1alpha1.PluginPreviewApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginRecord"):
 		return &deliveryv1alpha1.PluginRecordApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginRecordSpec"):

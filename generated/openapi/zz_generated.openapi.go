@@ -61,6 +61,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Plugin{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Plugin(ref),
 		v1alpha1.PluginLimits{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginLimits(ref),
 		v1alpha1.PluginList{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_PluginList(ref),
+		v1alpha1.PluginPreview{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_PluginPreview(ref),
 		v1alpha1.PluginRecord{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginRecord(ref),
 		v1alpha1.PluginRecordList{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginRecordList(ref),
 		v1alpha1.PluginRecordSpec{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginRecordSpec(ref),
@@ -3022,6 +3023,50 @@ func schema_manifold_apis_delivery_v1alpha1_PluginList(ref common.ReferenceCallb
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_PluginPreview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginPreview is what a plugin says that a release would change in one of its deploy targets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"plugin": {
+						SchemaProps: spec.SchemaProps{
+							Description: "plugin is the name of the plugin.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deployTarget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deployTarget is the name of the deploy target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"summary": {
+						SchemaProps: spec.SchemaProps{
+							Description: "summary says what would change, or why that is not known.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"noChange": {
+						SchemaProps: spec.SchemaProps{
+							Description: "noChange says that nothing would.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"plugin", "deployTarget"},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_PluginRecord(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4281,6 +4326,28 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 							},
 						},
 					},
+					"previews": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"plugin",
+									"deployTarget",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "previews are what plugins say, before anything is done, that the release would change. What exactly is not shown: it may be secret.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PluginPreview{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"rollback": {
 						SchemaProps: spec.SchemaProps{
 							Description: "rollback says when the release is rolled back if it fails.",
@@ -4315,7 +4382,7 @@ func schema_manifold_apis_delivery_v1alpha1_ReleasePlan(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ArtifactVersion{}.OpenAPIModelName(), v1alpha1.PlannedPlugin{}.OpenAPIModelName(), v1alpha1.ResolvedTarget{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.Stage{}.OpenAPIModelName()},
+			v1alpha1.ArtifactVersion{}.OpenAPIModelName(), v1alpha1.PlannedPlugin{}.OpenAPIModelName(), v1alpha1.PluginPreview{}.OpenAPIModelName(), v1alpha1.ResolvedTarget{}.OpenAPIModelName(), v1alpha1.Rollback{}.OpenAPIModelName(), v1alpha1.Stage{}.OpenAPIModelName()},
 	}
 }
 

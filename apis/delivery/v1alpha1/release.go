@@ -290,6 +290,12 @@ type ReleasePlan struct {
 	// +optional
 	// +listType=atomic
 	Versions []ArtifactVersion `json:"versions,omitempty"`
+	// previews are what plugins say, before anything is done, that the release would change. What exactly is not shown: it may be secret.
+	// +optional
+	// +listType=map
+	// +listMapKey=plugin
+	// +listMapKey=deployTarget
+	Previews []PluginPreview `json:"previews,omitempty"`
 	// rollback says when the release is rolled back if it fails.
 	Rollback Rollback `json:"rollback"`
 	// prune deletes objects that the revision does not have.
@@ -310,6 +316,20 @@ type PlannedPlugin struct {
 	// +optional
 	// +listType=atomic
 	DeployTargets []string `json:"deployTargets,omitempty"`
+}
+
+// PluginPreview is what a plugin says that a release would change in one of its deploy targets.
+type PluginPreview struct {
+	// plugin is the name of the plugin.
+	Plugin string `json:"plugin"`
+	// deployTarget is the name of the deploy target.
+	DeployTarget string `json:"deployTarget"`
+	// summary says what would change, or why that is not known.
+	// +optional
+	Summary string `json:"summary,omitempty"`
+	// noChange says that nothing would.
+	// +optional
+	NoChange bool `json:"noChange,omitempty"`
 }
 
 // ArtifactVersion is what a plugin says that a revision consists of.

@@ -241,6 +241,11 @@ func (in PluginList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginPreview) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginPreview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PluginRecord) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecord"
 }

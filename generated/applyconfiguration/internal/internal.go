@@ -693,6 +693,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: processes
       type:
         scalar: numeric
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginPreview
+  map:
+    fields:
+    - name: deployTarget
+      type:
+        scalar: string
+      default: ""
+    - name: noChange
+      type:
+        scalar: boolean
+    - name: plugin
+      type:
+        scalar: string
+      default: ""
+    - name: summary
+      type:
+        scalar: string
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecord
   map:
     fields:
@@ -1010,6 +1027,15 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: previews
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginPreview
+          elementRelationship: associative
+          keys:
+          - plugin
+          - deployTarget
     - name: progressDeadlineSeconds
       type:
         scalar: numeric

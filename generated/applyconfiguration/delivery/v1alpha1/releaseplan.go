@@ -23,6 +23,8 @@ type ReleasePlanApplyConfiguration struct {
 	Plugins []PlannedPluginApplyConfiguration `json:"plugins,omitempty"`
 	// versions are what plugins say that the revision consists of.
 	Versions []ArtifactVersionApplyConfiguration `json:"versions,omitempty"`
+	// previews are what plugins say, before anything is done, that the release would change. What exactly is not shown: it may be secret.
+	Previews []PluginPreviewApplyConfiguration `json:"previews,omitempty"`
 	// rollback says when the release is rolled back if it fails.
 	Rollback *RollbackApplyConfiguration `json:"rollback,omitempty"`
 	// prune deletes objects that the revision does not have.
@@ -103,6 +105,19 @@ func (b *ReleasePlanApplyConfiguration) WithVersions(values ...*ArtifactVersionA
 			panic("nil value passed to WithVersions")
 		}
 		b.Versions = append(b.Versions, *values[i])
+	}
+	return b
+}
+
+// WithPreviews adds the given value to the Previews field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Previews field.
+func (b *ReleasePlanApplyConfiguration) WithPreviews(values ...*PluginPreviewApplyConfiguration) *ReleasePlanApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPreviews")
+		}
+		b.Previews = append(b.Previews, *values[i])
 	}
 	return b
 }

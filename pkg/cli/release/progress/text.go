@@ -57,6 +57,7 @@ func header(release *v1alpha1.Release, now time.Time) []string {
 	}
 	if status.Plan != nil {
 		lines = append(lines, fmt.Sprintf("%s%s", status.Plan.Strategy, about(status.Plan.Reason)))
+		lines = append(lines, byPlugins(status.Plan)...)
 	}
 	if spec.RollbackOf != "" {
 		lines = append(lines, fmt.Sprintf("Takes back release %s", spec.RollbackOf))

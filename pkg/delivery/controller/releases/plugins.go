@@ -28,7 +28,7 @@ func (c *Controller) ask(plan *v1alpha1.ReleasePlan, q planning.Question) error 
 		return err
 	}
 	plan.Strategy, plan.Reason = v1alpha1.ReleaseStrategy(answer.Strategy), answer.Reason
-	plan.Stages, plan.Plugins, plan.Versions = answer.Stages, answer.Plugins, answer.Versions
+	plan.Stages, plan.Plugins, plan.Versions, plan.Previews = answer.Stages, answer.Plugins, answer.Versions, answer.Previews
 	return nil
 }
 

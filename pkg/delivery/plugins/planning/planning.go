@@ -63,6 +63,7 @@ type Answer struct {
 	Stages   []v1alpha1.Stage
 	Plugins  []v1alpha1.PlannedPlugin
 	Versions []v1alpha1.ArtifactVersion
+	Previews []v1alpha1.PluginPreview
 }
 
 // Sources gives plugins the files of revisions.
@@ -107,6 +108,9 @@ func (p *Planner) Plan(ctx context.Context, q Question) (*Answer, error) {
 	var untold string
 	if out.Versions, untold, err = a.versions(ctx); untold != "" {
 		out.Reason += "; " + untold
+	}
+	if err == nil {
+		out.Previews, err = a.previews(ctx)
 	}
 	return out, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/planpreview"
 )
 
 var offered = []string{"TOY_SYNC", "TOY_UNDO"}
@@ -392,6 +393,45 @@ func TestWhatMayPassIsWaitedFor(t *testing.T) {
 				t.Errorf("error %v, want to wait: %s", err, test.waits)
 			case test.fails != "" && (errors.As(err, &wait) || err != nil || !strings.Contains(got.Reason, test.fails)):
 				t.Errorf("error %v, reason %v, want %q", err, got, test.fails)
+			}
+		})
+	}
+}
+
+func TestPreviewsAreShownForEachDeployTarget(t *testing.T) {
+	result := func(target, summary string, same bool) *planpreview.PlanPreviewResult {
+		return &planpreview.PlanPreviewResult{DeployTarget: target, Summary: summary, NoChange: same, Details: []byte("password: secret")}
+	}
+	for name, test := range map[string]struct {
+		answer []*planpreview.PlanPreviewResult
+		err    error
+		want   string
+	}{
+		"all of them":             {answer: []*planpreview.PlanPreviewResult{result("prod", "1 added\n2 changed", false), result("dev", "", true)}, want: "[{toy dev  true} {toy prod 1 added 2 changed false}]"},
+		"one, and one of others":  {answer: []*planpreview.PlanPreviewResult{result("dev", "1 added", false), result("moon", "all of it", false), nil}, want: `[{toy dev 1 added false} {toy prod not known: plugin "toy" does not say false}]`},
+		"none, for it is a guess": {err: errors.New("boom"), want: `[{toy dev not known: plugin "toy" answers GetPlanPreview with Unknown: boom false} {toy prod not known: plugin "toy" answers GetPlanPreview with Unknown: boom false}]`},
+		"it is not supported":     {err: grpcstatus.Error(codes.Unimplemented, ""), want: "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &toy{name: "toy", stages: offered, targets: []string{"dev", "prod"}}
+			p.preview = func(in *planpreview.GetPlanPreviewRequest) (*planpreview.GetPlanPreviewResponse, error) {
+				if in.TargetDeploymentSource.GetCommitHash() != "web-v2" || in.RunningDeploymentSource != nil || in.ApplicationId != "a" {
+					return nil, grpcstatus.Error(codes.Internal, "this is not what was to be asked")
+				}
+				return &planpreview.GetPlanPreviewResponse{Results: test.answer}, test.err
+			}
+			f := &files{}
+			planner := soon(directoryOf(t, p, &toy{name: "other", stages: []string{"OTHER"}}), f)
+			planner.Timeout = time.Minute
+			got, err := planner.Plan(t.Context(), question(func(q *Question) {
+				q.Application.Spec.Plugins = []v1alpha1.ApplicationPlugin{{Name: "toy"}, {Name: "other"}}
+				through(v1alpha1.Stage{Name: "TOY_SYNC"})(q)
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := fmt.Sprint(got.Previews); said != test.want || f.out != 0 {
+				t.Errorf("%s\nwant %s, with %d folders left", said, test.want, f.out)
 			}
 		})
 	}

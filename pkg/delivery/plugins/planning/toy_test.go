@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/planpreview"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
 )
 
@@ -28,6 +29,7 @@ import (
 // asked for, each with one that takes it back.
 type toy struct {
 	deployment.UnimplementedDeploymentServiceServer
+	planpreview.UnimplementedPlanPreviewServiceServer
 	name    string
 	stages  []string
 	targets []string
@@ -36,6 +38,7 @@ type toy struct {
 	strategy func(*deployment.PlanPluginInput) (*deployment.DetermineStrategyResponse, error)
 	versions func(*deployment.PlanPluginInput) (*deployment.DetermineVersionsResponse, error)
 	pipeline func(*deployment.BuildPipelineSyncStagesRequest) (*deployment.BuildPipelineSyncStagesResponse, error)
+	preview  func(*planpreview.GetPlanPreviewRequest) (*planpreview.GetPlanPreviewResponse, error)
 	quick    func(*deployment.BuildQuickSyncStagesRequest) (*deployment.BuildQuickSyncStagesResponse, error)
 
 	mu    sync.Mutex
@@ -89,6 +92,13 @@ func (p *toy) BuildQuickSyncStages(_ context.Context, in *deployment.BuildQuickS
 	return p.quick(in)
 }
 
+func (p *toy) GetPlanPreview(_ context.Context, in *planpreview.GetPlanPreviewRequest) (*planpreview.GetPlanPreviewResponse, error) {
+	if p.preview == nil {
+		return nil, grpcstatus.Error(codes.Unimplemented, "")
+	}
+	return p.preview(in)
+}
+
 // directory has plugins that answer by connections in memory.
 type directory map[string]*served
 
@@ -104,6 +114,7 @@ func directoryOf(t *testing.T, toys ...*toy) directory {
 		listener := bufconn.Listen(1 << 20)
 		server := grpc.NewServer()
 		deployment.RegisterDeploymentServiceServer(server, p)
+		planpreview.RegisterPlanPreviewServiceServer(server, p)
 		go func() { _ = server.Serve(listener) }()
 		conn, err := grpc.NewClient("passthrough:///"+p.name, grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
