@@ -32,7 +32,7 @@ import (
 )
 
 // stockControllers are the controllers of Kubernetes that make a control plane complete. Those that run pods are missing: they run in
-// the clusters. That of ServiceAccount tokens is made apart, as in the stock program.
+// the clusters. That of ServiceAccount tokens is made apart, as in the stock program, and so is that of the statuses of policies.
 var stockControllers = []string{
 	names.ServiceAccountController,
 	names.LegacyServiceAccountTokenCleanerController,
@@ -53,7 +53,6 @@ var stockControllers = []string{
 	names.CertificateSigningRequestApprovingController,
 	names.CertificateSigningRequestSigningController,
 	names.CertificateSigningRequestCleanerController,
-	names.ValidatingAdmissionPolicyStatusController,
 	names.ServiceCIDRController,
 	// These two read the mirrored pods, so that a Service shows what serves it, in whichever cluster.
 	names.EndpointSliceController,
@@ -95,6 +94,10 @@ func Run(ctx context.Context, config *rest.Config, shared informers.SharedInform
 	if err != nil {
 		return fmt.Errorf("prepare the controller of ServiceAccount tokens: %w", err)
 	}
+	policies, err := policyStatus(cc)
+	if err != nil {
+		return fmt.Errorf("prepare the controller of the statuses of ValidatingAdmissionPolicies: %w", err)
+	}
 	known, descriptors := app.NewControllerDescriptors(), map[string]*app.ControllerDescriptor{}
 	for _, name := range stockControllers {
 		descriptors[name] = known[name]
@@ -110,6 +113,7 @@ func Run(ctx context.Context, config *rest.Config, shared informers.SharedInform
 
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	wg.Go(func() { policies.Run(ctx, int(cc.ComponentConfig.ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs)) })
 	wg.Go(func() { tokens.Run(ctx, int(cc.ComponentConfig.SAController.ConcurrentSATokenSyncs)) })
 	if !app.RunControllers(ctx, cc, all, app.ControllerStartJitter, controllersShutdown) && ctx.Err() == nil {
 		return errors.New("they ended by themselves")
