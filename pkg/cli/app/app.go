@@ -95,6 +95,4 @@ func (s *subject) applications() deliveryclient.ApplicationInterface {
 }
 
 // completeOne offers the names of applications for commands that are about one.
-func completeOne(f cmdutil.Factory) cobra.CompletionFunc {
-	return listing.Complete(f, resource, 1)
-}
+func completeOne(f cmdutil.Factory) cobra.CompletionFunc { return listing.CompleteOne(f, resource) }

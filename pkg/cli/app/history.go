@@ -141,7 +141,7 @@ func printHistory(out io.Writer, all []past, now time.Time) error {
 			text.FirstLine(origin.Message, longestCell),
 		})
 	}
-	_, err := fmt.Fprintln(out, strings.Join(table(rows), "\n"))
+	_, err := fmt.Fprintln(out, strings.Join(output.Filled(rows), "\n"))
 	return err
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +14,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/app/words"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 	longest     = 512
 	longestCell = 72
 	// nothing stands in a column that has no value.
-	nothing = "-"
+	nothing = output.Nothing
 )
 
 // show returns what there is to see of an application, line by line. Wanted is where the revision comes from that it is to run, nil if that is not
@@ -33,17 +33,17 @@ func show(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.T
 		lines = append(append(lines, ""), wrong...)
 	}
 	if variants := variantRows(&application.Status); len(variants) > 0 {
-		lines = append(append(lines, ""), table(append([][]string{{"VARIANT", "REVISION", "READY", "TRAFFIC", "CLUSTERS"}}, variants...))...)
+		lines = append(append(lines, ""), output.Filled(append([][]string{{"VARIANT", "REVISION", "READY", "TRAFFIC", "CLUSTERS"}}, variants...))...)
 	}
 	if targets := targetRows(application.Status.Targets); len(targets) > 0 {
 		lines = append(append(lines, ""),
-			table(append([][]string{{"TARGET", "CLUSTER", "REVISION", "LIVE", "READY", "SYNC", "HEALTH", "MESSAGE"}}, targets...))...)
+			output.Filled(append([][]string{{"TARGET", "CLUSTER", "REVISION", "LIVE", "READY", "SYNC", "HEALTH", "MESSAGE"}}, targets...))...)
 	}
 	if plugins := pluginRows(application.Status.Plugins); len(plugins) > 0 {
 		lines = append(append(lines, ""), table(append([][]string{{"PLUGIN", "DEPLOY TARGET", "RESOURCES", "SYNC", "HEALTH", "MESSAGE"}}, plugins...))...)
 	}
 	if drift := driftRows(&application.Status); len(drift) > 0 {
-		lines = append(append(lines, ""), table(append([][]string{{"DRIFT", "PATH", "WANTED", "FOUND", "CLUSTERS"}}, drift...))...)
+		lines = append(append(lines, ""), output.Filled(append([][]string{{"DRIFT", "PATH", "WANTED", "FOUND", "CLUSTERS"}}, drift...))...)
 		if more := int(application.Status.DriftCount) - len(drift); more > 0 {
 			lines = append(lines, fmt.Sprintf("... and %d more", more))
 		}
@@ -84,7 +84,7 @@ func header(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time
 	if spec.Suspend {
 		rows = append(rows, []string{"Suspended:", "nothing is released or healed until spec.suspend is unset"})
 	}
-	return table(rows)
+	return output.Filled(rows)
 }
 
 // sharing says by what requests are shared out.
@@ -235,22 +235,4 @@ func targetRows(targets []v1alpha1.TargetStatus) [][]string {
 		}
 	}
 	return rows
-}
-
-// table writes rows of cells below one another.
-func table(rows [][]string) []string {
-	var out strings.Builder
-	tab := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
-	for _, row := range rows {
-		for i := range row {
-			row[i] = cmp.Or(row[i], nothing)
-		}
-		fmt.Fprintln(tab, strings.Join(row, "\t"))
-	}
-	_ = tab.Flush() // into memory
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,31 +12,19 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/cli/follow"
 	"github.com/manifold-dev/manifold/pkg/cli/release/progress"
 	"github.com/manifold-dev/manifold/pkg/cli/release/watching"
 )
 
 // patience says whether to wait for a release, and for how long.
-type patience struct {
-	Wait bool
-	// Timeout is zero to wait for as long as the release takes.
-	Timeout time.Duration
-}
+type patience follow.Patience
 
 func (p *patience) addFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&p.Wait, "wait", p.Wait, "Follow the release until it has ended.")
-	cmd.Flags().DurationVar(&p.Timeout, "timeout", p.Timeout, "With --wait: how long to wait. Zero is for as long as the release takes.")
+	(*follow.Patience)(p).AddFlags(cmd, "Follow the release until it has ended.", "the release takes")
 }
 
-func (p *patience) validate() error {
-	if p.Timeout < 0 {
-		return fmt.Errorf("--timeout must not be less than zero, but is %s", p.Timeout)
-	}
-	if p.Timeout > 0 && !p.Wait {
-		return errors.New("--timeout is for --wait")
-	}
-	return nil
-}
+func (p *patience) validate() error { return (*follow.Patience)(p).Validate() }
 
 // await tells of a release that was made, and follows it to its end if that is asked for. What happens meanwhile goes to standard error, so that
 // standard output holds the result alone.

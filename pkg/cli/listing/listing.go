@@ -80,6 +80,17 @@ func (g *Getter) Run(f cmdutil.Factory, cmd *cobra.Command, names []string) erro
 	return g.options.Run(f, args)
 }
 
+// CompleteOne offers the names of objects of some kinds, for commands that are about one.
+func CompleteOne(f cmdutil.Factory, resources ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) (out []string, _ cobra.ShellCompDirective) {
+		for _, resource := range resources {
+			names, _ := Complete(f, resource, 1)(cmd, args, typed)
+			out = append(out, names...)
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // Complete offers the names of objects of a kind that are not on the command line yet, up to limit of them.
 func Complete(f cmdutil.Factory, resource string, limit int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {

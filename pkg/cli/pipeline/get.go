@@ -113,7 +113,7 @@ func (o *GetOptions) Run(ctx context.Context) error {
 		return o.watch(ctx)
 	}
 	lines := show(p, o.Wide, time.Now())
-	lines = append(append(lines, ""), table(triggers(p, o.feeds(ctx, p)))...)
+	lines = append(append(lines, ""), output.Table(triggers(p, o.feeds(ctx, p)))...)
 	return printLines(o.Out, lines)
 }
 

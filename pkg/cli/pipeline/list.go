@@ -135,7 +135,7 @@ func rows(items []unstructured.Unstructured, namespaces bool, now time.Time) []s
 			cells[i+1] = append([]string{items[i].GetNamespace()}, cells[i+1]...)
 		}
 	}
-	return table(cells)
+	return output.Table(cells)
 }
 
 // environments are those of a pipeline in order, each with what it runs.

@@ -186,14 +186,11 @@ func inFull(resource schema.GroupVersionResource) string { return resource.Group
 
 // completeOne offers the names of pipelines for commands that are about one.
 func completeOne(f cmdutil.Factory) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		var out []string
-		for _, version := range weave.GroupVersions {
-			names, _ := listing.Complete(f, inFull(version.WithResource(weave.Resource)), 1)(cmd, args, typed)
-			out = append(out, names...)
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
+	var resources []string
+	for _, version := range weave.GroupVersions {
+		resources = append(resources, inFull(version.WithResource(weave.Resource)))
 	}
+	return listing.CompleteOne(f, resources...)
 }
 
 // completeEnvironment offers the environments of the pipeline on the command line.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,9 +32,8 @@ type PromoteOptions struct {
 	Revision string
 	// Message is recorded with it.
 	Message string
-	// Wait waits until the environment is verified, for as long as Timeout says, or without an end if that is zero.
-	Wait    bool
-	Timeout time.Duration
+	// Patience is for the environment to be verified.
+	follow.Patience
 }
 
 func newPromoteCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
@@ -78,23 +76,11 @@ func newPromoteCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *c
 	flags.StringVar(&o.Environment, "to", o.Environment, "The environment that gets the version.")
 	flags.StringVar(&o.Revision, "revision", o.Revision, "The version. The default is the one that waits.")
 	flags.StringVarP(&o.Message, "message", "m", o.Message, "Why. It is recorded with your name.")
-	flags.BoolVar(&o.Wait, "wait", o.Wait, "Wait until all targets of the environment run the version and are ready.")
-	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "With --wait: how long to wait. Zero is for as long as it takes.")
+	o.AddFlags(cmd, "Wait until all targets of the environment run the version and are ready.", "it takes")
 	o.addFlags(cmd)
 	cmdutil.CheckErr(cmd.MarkFlagRequired("to"))
 	cmdutil.CheckErr(cmd.RegisterFlagCompletionFunc("to", completeEnvironment(f, &o.subject)))
 	return cmd
-}
-
-// Validate refuses a time to wait that is none.
-func (o *PromoteOptions) Validate() error {
-	if o.Timeout < 0 {
-		return fmt.Errorf("--timeout must not be less than zero, but is %s", o.Timeout)
-	}
-	if o.Timeout > 0 && !o.Wait {
-		return errors.New("--timeout is for --wait")
-	}
-	return nil
 }
 
 // Run asks for the version, and waits for it if that is asked for. What happens meanwhile goes to standard error.

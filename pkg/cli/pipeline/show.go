@@ -6,12 +6,12 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 )
 
@@ -22,7 +22,7 @@ const (
 	// longestVersion is how much of a version tells it from others.
 	longestVersion = 40
 	// nothing stands in a column that has no value.
-	nothing = "-"
+	nothing = output.Nothing
 )
 
 // short is a version in a column.
@@ -30,21 +30,6 @@ func short(version string) string { return text.Line(version, longestVersion) }
 
 // cell is what stands in a column that others follow.
 func cell(said string) string { return cmp.Or(text.Line(said, longestCell), nothing) }
-
-// table lays cells out in columns.
-func table(rows [][]string) []string {
-	var out strings.Builder
-	tab := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(tab, strings.Join(row, "\t"))
-	}
-	_ = tab.Flush() // into memory
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
-}
 
 func printLines(out io.Writer, lines []string) error {
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
@@ -54,9 +39,9 @@ func printLines(out io.Writer, lines []string) error {
 // show returns what there is to see of a pipeline, line by line: a column for each environment, what is wrong, and what can be done about it.
 func show(p *weave.Pipeline, wide bool, now time.Time) []string {
 	lines := append(header(p, now), "")
-	lines = append(lines, table(columns(p, now))...)
+	lines = append(lines, output.Table(columns(p, now))...)
 	if wide {
-		lines = append(append(lines, ""), table(targets(p))...)
+		lines = append(append(lines, ""), output.Table(targets(p))...)
 	}
 	if wrong := problems(p); len(wrong) > 0 {
 		lines = append(append(lines, ""), wrong...)
@@ -82,7 +67,7 @@ func header(p *weave.Pipeline, now time.Time) []string {
 	if pause := p.Status.Paused; pause != nil {
 		rows = append(rows, []string{"Paused:", text.Line(asked(pause.By, pause.Message, now.Sub(pause.At.Time)), longest)})
 	}
-	return table(rows)
+	return output.Table(rows)
 }
 
 // asked says who has asked for something, when, and what they said.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 )
 
@@ -106,7 +107,7 @@ func TestANewPipelineIsShownBeforeAnythingIsKnownOfIt(t *testing.T) {
 }
 
 func TestW33TheTriggersOfAPipeline(t *testing.T) {
-	golden(t, "triggers", table(triggers(podinfo(), []feed{{"source", "HelmRepository/podinfo", "oci://registry.example/charts"}, {"image automation", "podinfo", "writes to GitRepository/shop"}})))
+	golden(t, "triggers", output.Table(triggers(podinfo(), []feed{{"source", "HelmRepository/podinfo", "oci://registry.example/charts"}, {"image automation", "podinfo", "writes to GitRepository/shop"}})))
 }
 
 func TestList(t *testing.T) {
@@ -137,7 +138,7 @@ func TestNothingThatOthersHaveWrittenBreaksTheTable(t *testing.T) {
 	p.Spec.Promotion.Strategy.SecretRef.Name = evil
 	p.Spec.Environments[2].Promotion.Strategy.PullRequest.URL = evil
 	plain := len(show(podinfo(), true, noon))
-	lines := append(show(p, true, noon), table(triggers(p, []feed{{evil, evil, evil}}))...)
+	lines := append(show(p, true, noon), output.Table(triggers(p, []feed{{evil, evil, evil}}))...)
 	for _, line := range lines {
 		if strings.ContainsAny(line, "\n\r\t\x1b") {
 			t.Errorf("a line is %q", line)

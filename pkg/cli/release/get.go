@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/listing"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/release/progress"
 )
 
@@ -79,14 +79,13 @@ func show(out io.Writer, release *v1alpha1.Release, now time.Time) error {
 		return err
 	}
 	if requests := release.Status.Requests; len(requests) > 0 {
-		tab := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-		fmt.Fprint(tab, "\nAGE\tREQUEST\tBY\tSTAGE\tCOMMENT\n")
+		rows := [][]string{{"AGE", "REQUEST", "BY", "STAGE", "COMMENT"}}
 		for i := range requests {
 			r := &requests[i]
-			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", duration.HumanDuration(now.Sub(r.Time.Time)), requested(r), text.Line(r.User, longestComment),
-				orNone(r.Stage), orNone(text.Line(r.Comment, longestComment)))
+			rows = append(rows, output.Row(duration.HumanDuration(now.Sub(r.Time.Time)), requested(r), text.Line(r.User, longestComment), r.Stage,
+				text.Line(r.Comment, longestComment)))
 		}
-		if err := tab.Flush(); err != nil {
+		if _, err := fmt.Fprintf(out, "\n%s\n", strings.Join(output.Table(rows), "\n")); err != nil {
 			return err
 		}
 	}
@@ -103,13 +102,6 @@ func requested(r *v1alpha1.ReleaseRequest) string {
 		what += " " + strings.Join(r.Targets, ",")
 	}
 	return text.Line(what, longestComment)
-}
-
-func orNone(said string) string {
-	if said == "" {
-		return "-"
-	}
-	return said
 }
 
 // advise says what can be done about a release that goes no further by itself.

@@ -91,6 +91,4 @@ func (s *subject) releases() deliveryclient.ReleaseInterface {
 func (s *subject) title() string { return fmt.Sprintf("release/%s", s.Name) }
 
 // completeOne offers the names of releases for commands that are about one.
-func completeOne(f cmdutil.Factory) cobra.CompletionFunc {
-	return listing.Complete(f, resource, 1)
-}
+func completeOne(f cmdutil.Factory) cobra.CompletionFunc { return listing.CompleteOne(f, resource) }

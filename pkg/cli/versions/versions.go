@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +28,7 @@ const (
 	longest     = 512
 	longestCell = 120
 	// nothing stands in a column that has no value.
-	nothing = "-"
+	nothing = output.Nothing
 )
 
 // Options are what "versions" needs.
@@ -173,12 +172,12 @@ func (o *Options) list(ctx context.Context) (*v1alpha1.WorkloadVersionList, erro
 
 // table writes a row for each cluster of each workload.
 func table(out io.Writer, items []v1alpha1.WorkloadVersion, namespaces bool) error {
-	tab := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	var rows [][]string
 	write := func(namespace string, cells ...string) {
 		if namespaces {
 			cells = append([]string{namespace}, cells...)
 		}
-		fmt.Fprintln(tab, strings.Join(cells, "\t"))
+		rows = append(rows, cells)
 	}
 	write("NAMESPACE", "WORKLOAD", "CLUSTER", "VERSION", "OF")
 	for i := range items {
@@ -196,7 +195,8 @@ func table(out io.Writer, items []v1alpha1.WorkloadVersion, namespaces bool) err
 			write(v.Namespace, cell(v.Workload.Kind+"/"+v.Workload.Name), cell(c.Cluster), cell(c.Version), cell(of))
 		}
 	}
-	return tab.Flush()
+	_, err := fmt.Fprintln(out, strings.Join(output.Table(rows), "\n"))
+	return err
 }
 
 func cell(said string) string { return cmp.Or(text.Line(said, longestCell), nothing) }

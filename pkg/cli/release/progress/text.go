@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,13 +13,14 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 )
 
 // longest bounds what a message takes of the screen.
 const longest = 512
 
 // nothing stands in a column that has no value.
-const nothing = "-"
+const nothing = output.Nothing
 
 // Lines returns what there is to see of a release: what it is, how far it is, and a row for each stage and each cluster of those that have
 // begun. Where that takes more than rows lines, clusters that are well are counted instead; 0 stands for as many as there are.
@@ -106,12 +106,11 @@ func took(start, end *metav1.Time, now time.Time, ended, open string) string {
 
 // table is a row for each stage, and one for each of its clusters that is shown. The others are counted.
 func table(release *v1alpha1.Release, now time.Time, shown func(*v1alpha1.StageTargetStatus) bool) []string {
-	var out strings.Builder
-	tab := tabwriter.NewWriter(&out, 0, 8, 2, ' ', 0)
-	fmt.Fprint(tab, "  STAGE\tPHASE\tREADY\tTIME\tMESSAGE\n")
+	rows := [][]string{{"  STAGE", "PHASE", "READY", "TIME", "MESSAGE"}}
+	row := func(cells ...string) { rows = append(rows, output.Row(cells...)) }
 	for i := range release.Status.Stages {
 		s := &release.Status.Stages[i]
-		row(tab, stageMark(s.Phase)+" "+stageTitle(s), cmp.Or(string(s.Phase), string(v1alpha1.StageNotStarted))+attempt(s.Attempt), nothing,
+		row(stageMark(s.Phase)+" "+stageTitle(s), cmp.Or(string(s.Phase), string(v1alpha1.StageNotStarted))+attempt(s.Attempt), nothing,
 			took(s.StartTime, s.EndTime, now, "", ""), stageMessage(s))
 		hidden := 0
 		for j := range s.Targets {
@@ -120,26 +119,14 @@ func table(release *v1alpha1.Release, now time.Time, shown func(*v1alpha1.StageT
 				hidden++
 				continue
 			}
-			row(tab, "    "+targetMark(t.Phase)+" "+targetTitle(t), cmp.Or(string(t.Phase), string(v1alpha1.TargetPending)), ready(t),
+			row("    "+targetMark(t.Phase)+" "+targetTitle(t), cmp.Or(string(t.Phase), string(v1alpha1.TargetPending)), ready(t),
 				took(t.StartTime, t.EndTime, now, "", ""), targetMessage(t))
 		}
 		if hidden > 0 {
-			row(tab, fmt.Sprintf("    %d clusters", hidden), "", "", "", counts(s.Targets))
+			row(fmt.Sprintf("    %d clusters", hidden), "", "", "", counts(s.Targets))
 		}
 	}
-	_ = tab.Flush() // into memory
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
-}
-
-func row(tab *tabwriter.Writer, cells ...string) {
-	for i := range cells {
-		cells[i] = cmp.Or(strings.ReplaceAll(cells[i], "\t", " "), nothing)
-	}
-	fmt.Fprintln(tab, strings.Join(cells, "\t"))
+	return output.Table(rows)
 }
 
 // counts says how many clusters are in which phase, in the order in which they go through them.
