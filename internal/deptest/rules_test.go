@@ -182,7 +182,7 @@ var rules = map[string]Rule{
 	},
 	"clusters are let go of by what the logical cluster tells": {
 		From:    []string{"pkg/clusters/drain", "pkg/clusters/removal"},
-		Forbid:  []string{"pkg/clusters", "pkg/custom/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller", "pkg/syncer/..."},
+		Forbid:  []string{"pkg/clusters", "pkg/custom/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine/...", "pkg/summary/controller", "pkg/syncer/..."},
 		Through: true,
 		Why:     "what runs in a cluster, and what would be decided about it, they are told by those that the server hands in",
 	},
@@ -259,7 +259,7 @@ var rules = map[string]Rule{
 		Why: "a part of a decision that is made elsewhere is another decision; ask the engine, or pkg/placement/decide",
 	},
 	"who gathers for decisions leaves how they are made to them": {
-		From:   []string{"pkg/placement/controller", "pkg/placement/engine"},
+		From:   []string{"pkg/placement/controller", "pkg/placement/engine/..."},
 		Forbid: []string{"pkg/placement/score", "pkg/placement/divide", "pkg/placement/ordinals"},
 		Why:    "they are stages of pkg/placement/decide, which mean nothing alone",
 	},
@@ -283,7 +283,7 @@ var rules = map[string]Rule{
 	},
 	"syncers wait for no other controller": {
 		From:    []string{"pkg/syncer", "pkg/syncer/volumes"},
-		Forbid:  []string{"pkg/clusters", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller"},
+		Forbid:  []string{"pkg/clusters", "pkg/placement/controller", "pkg/placement/engine/...", "pkg/summary/controller"},
 		Through: true,
 		Why:     "controllers do not import each other: what one of them does is seen in objects by the others",
 	},
@@ -308,14 +308,14 @@ var rules = map[string]Rule{
 	},
 	"exported Services are made of objects of the logical cluster": {
 		From:    []string{"pkg/multicluster/controller"},
-		Forbid:  []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller", "pkg/syncer/..."},
+		Forbid:  []string{"pkg/clusters/...", "pkg/custom/...", "pkg/delivery/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine/...", "pkg/summary/controller", "pkg/syncer/..."},
 		Allow:   []string{"pkg/clusters/health"}, // the reasons in the conditions of a Cluster
 		Through: true,
 		Why:     "controllers do not import each other: what pods there are, and what of their addresses is believed, the server hands in",
 	},
 	"delivery acts by objects of the logical cluster": {
 		From:    []string{"pkg/delivery/..."},
-		Forbid:  []string{"pkg/clusters/...", "pkg/custom/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine", "pkg/summary/controller", "pkg/syncer/..."},
+		Forbid:  []string{"pkg/clusters/...", "pkg/custom/...", "pkg/moves", "pkg/placement/controller", "pkg/placement/engine/...", "pkg/summary/controller", "pkg/syncer/..."},
 		Allow:   []string{"pkg/clusters/health"}, // the reasons in the conditions of a Cluster
 		Through: true,
 		Why:     "where objects run, and how they fare there, is told by decisions, statuses and Clusters; nothing of a release may hang on who holds the connections",
@@ -428,7 +428,7 @@ func TestImportsFollowTheRules(t *testing.T) {
 
 // Whoever adds a room of placement says here where it belongs.
 func TestTheArrowsBetweenTheRoomsOfPlacementRunOneWay(t *testing.T) {
-	testRooms(t, "pkg/placement", placementRooms, "pkg/placement/controller", "pkg/placement/engine")
+	testRooms(t, "pkg/placement", placementRooms, "pkg/placement/controller", "pkg/placement/engine/...")
 }
 
 // Whoever adds a room of delivery says here where it belongs. What reads from elsewhere, or objects of the API, is no room: it has rules of its own.

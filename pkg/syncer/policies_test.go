@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/placement/engine/policies"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -48,14 +48,14 @@ func labelled(name string) *appsv1.Deployment {
 
 // selectByPlacement has policies select as placement does.
 func selectByPlacement(u *Upstream) {
-	u.router.Selects = func(policies ...metav1.Object) func(projection.Kind, projection.Object) bool {
-		return engine.SelectedBy(func(name string) (map[string]string, bool) {
+	u.router.Selects = func(changed ...metav1.Object) func(projection.Kind, projection.Object) bool {
+		return policies.SelectedBy(func(name string) (map[string]string, bool) {
 			found, err := u.Namespaces.Get(name)
 			if err != nil {
 				return nil, false
 			}
 			return found.Labels, true
-		}, policies...)
+		}, changed...)
 	}
 }
 

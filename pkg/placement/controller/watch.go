@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/placement/engine/policies"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -132,7 +133,7 @@ func (c *Controller) enqueueAll() { c.enqueueNamespace(metav1.NamespaceAll) }
 // each of a thousand applications: if each brought all of these up, every one that is new would cost more than the one before it.
 func (c *Controller) enqueueConcerned(versions ...*v1alpha1.PlacementPolicy) {
 	for _, p := range versions {
-		concerns, others := engine.Concerned(p)
+		concerns, others := policies.Concerned(p)
 		if others {
 			c.enqueueAll()
 			return

@@ -36,5 +36,5 @@ func Described(policies []v1alpha1.ClusterPlacementPolicy) map[string][]Descript
 
 // Described returns how policies describe kinds of custom resources, by kind: the description that counts comes first.
 func (e *Engine) Described() map[string][]Description {
-	return rules.Described(e.reading.forAll())
+	return rules.Described(e.reading.Wide())
 }

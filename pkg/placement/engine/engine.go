@@ -20,6 +20,7 @@ import (
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/decide"
+	"github.com/manifold-dev/manifold/pkg/placement/engine/policies"
 	"github.com/manifold-dev/manifold/pkg/placement/remedy"
 	"github.com/manifold-dev/manifold/pkg/placement/rules"
 	"github.com/manifold-dev/manifold/pkg/placement/stuck"
@@ -59,7 +60,7 @@ type Engine struct {
 	view            *view
 	loose           loose
 	affine          affine
-	reading         reading
+	reading         policies.Reading
 	turn            sync.Mutex // see Claim
 	mirrors         mirrors
 	priorities      priorities
@@ -107,15 +108,10 @@ func New(o Options) (*Engine, error) {
 		unschedulable:   cmp.Or(o.Unschedulable, defaultUnschedulable),
 		clock:           o.Clock,
 	}
-	policies, err := indexed(manifold.PlacementPolicies().Informer())
-	if err != nil {
+	var err error
+	if e.reading, err = policies.New(manifold); err != nil {
 		return nil, err
 	}
-	wide, err := indexed(manifold.ClusterPlacementPolicies().Informer())
-	if err != nil {
-		return nil, err
-	}
-	e.reading = newReading(policies, wide)
 	e.view = newView(o.Requested, e.ledger)
 	e.synced = []cache.InformerSynced{
 		manifold.Clusters().Informer().HasSynced,

@@ -17,7 +17,7 @@ func (e *Engine) others(w placement.Workload, policy *placement.Policy) []placem
 	if !needs && !e.affine.any() {
 		return nil
 	}
-	policies := e.reading.all()
+	policies := e.reading.All()
 	kept, everywhere := rules.KeptApart(&w, policies)
 	if !needs && !kept {
 		return nil

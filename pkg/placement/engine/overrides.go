@@ -5,12 +5,13 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/placement"
+	"github.com/manifold-dev/manifold/pkg/placement/engine/policies"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
 // Overrides returns what the policy of a workload changes of it in a cluster. The error is that of a policy that cannot be read.
 func (e *Engine) Overrides(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error) {
-	if !e.reading.anySays(overrides, above.GetNamespace()) {
+	if !e.reading.AnySays(policies.Overrides, above.GetNamespace()) {
 		return projection.Overrides{}, nil
 	}
 	w, err := kind.WorkloadOf(above)
@@ -31,7 +32,7 @@ func (e *Engine) Overrides(kind projection.Kind, above projection.Object, cluste
 
 // Moves returns what the policy of a workload says about moving it; nil if it says nothing, or cannot be read.
 func (e *Engine) Moves(kind projection.Kind, above projection.Object) *v1alpha1.Move {
-	if !e.reading.anySays(moves, above.GetNamespace()) {
+	if !e.reading.AnySays(policies.Moves, above.GetNamespace()) {
 		return nil
 	}
 	if policy := e.policyOf(kind, above); policy != nil {

@@ -43,7 +43,9 @@ type lateResolver struct {
 	made func() resolver.SchemaResolver
 }
 
-func late(make func() resolver.SchemaResolver) lateResolver { return lateResolver{sync.OnceValue(make)} }
+func late(make func() resolver.SchemaResolver) lateResolver {
+	return lateResolver{sync.OnceValue(make)}
+}
 
 // ResolveSchema implements resolver.SchemaResolver.
 func (r lateResolver) ResolveSchema(kind schema.GroupVersionKind) (*spec.Schema, error) {

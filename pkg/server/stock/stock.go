@@ -113,7 +113,9 @@ func Run(ctx context.Context, config *rest.Config, shared informers.SharedInform
 
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { policies.Run(ctx, int(cc.ComponentConfig.ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs)) })
+	wg.Go(func() {
+		policies.Run(ctx, int(cc.ComponentConfig.ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs))
+	})
 	wg.Go(func() { tokens.Run(ctx, int(cc.ComponentConfig.SAController.ConcurrentSATokenSyncs)) })
 	if !app.RunControllers(ctx, cc, all, app.ControllerStartJitter, controllersShutdown) && ctx.Err() == nil {
 		return errors.New("they ended by themselves")

@@ -1,4 +1,4 @@
-package engine
+package policies
 
 import (
 	"fmt"
@@ -118,7 +118,7 @@ func TestTheIndexLeavesOutNoPolicyThatCounts(t *testing.T) {
 		w := build.Deployment(1).Workload
 		w.Namespace, w.Labels, w.NamespaceLabels = "shop", map[string]string{"app": pick("web", "db", "", "x"), "tier": pick("front", "back")}, map[string]string{"team": pick("a", "b")}
 		want, wantErr := rules.Select(w, all)
-		got, err := rules.Select(w, newReading(namespaced, wide).forWorkload(w.Namespace, w.Labels))
+		got, err := rules.Select(w, newReading(namespaced, wide).ForWorkload(w.Namespace, w.Labels))
 		if fmt.Sprint(err) != fmt.Sprint(wantErr) || (got == nil) != (want == nil) || got != nil && got.String() != want.String() {
 			t.Fatalf("%v is under %v (%v), want %v (%v)", w.Labels, got, err, want, wantErr)
 		}
@@ -136,7 +136,7 @@ func TestAWorkloadReadsThePoliciesThatMaySelectIt(t *testing.T) {
 	_ = wide.Add(&v1alpha1.ClusterPlacementPolicy{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 	reading := newReading(namespaced, wide)
 	for want, has := range map[int]map[string]string{1: nil, 2: {"app": "app-7", "tier": "front"}} {
-		if got := reading.forWorkload("shop", has); len(got) != want {
+		if got := reading.ForWorkload("shop", has); len(got) != want {
 			t.Errorf("with labels %v, %d policies are read, want %d", has, len(got), want)
 		}
 	}
@@ -174,7 +174,7 @@ func TestWhatNoPolicySaysIsNotLookedFor(t *testing.T) {
 				_ = wide.Add(p)
 			}
 			reading := newReading(namespaced, wide)
-			if o, m := reading.anySays(overrides, "shop"), reading.anySays(moves, "shop"); o != test.overrides || m != test.moves {
+			if o, m := reading.AnySays(Overrides, "shop"), reading.AnySays(Moves, "shop"); o != test.overrides || m != test.moves {
 				t.Errorf("overrides: %t, moves: %t; want %t and %t", o, m, test.overrides, test.moves)
 			}
 		})
