@@ -1,6 +1,7 @@
 package syncer
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -155,6 +156,39 @@ func TestAVariantIsReportedAsUnproxiedUntilTheSlicesOfTheClusterNameItsPods(t *t
 			}
 			if told := slices.Contains(east.changes, change{key, true}); told != (test.want > 0) {
 				t.Errorf("told are %v when the slices change", east.changes)
+			}
+		})
+	}
+}
+
+// After a restart nobody knows since when slices name the pods: what was told of them before counts, so that nothing is written.
+func TestWhatWasToldOfAVariantCountsAfterARestart(t *testing.T) {
+	selector := map[string]string{"app": "web"}
+	canary := ofApplication(service("web-canary", selector), "web", "canary")
+	for name, test := range map[string]struct {
+		told string
+		want int32
+	}{
+		"nothing was told":               {want: 2},
+		"requests got to both":           {told: `{"east":{"replicas":2,"ready":2}}`},
+		"requests got to one of them":    {told: `{"east":{"replicas":2,"ready":2,"unproxied":1}}`, want: 1},
+		"requests got to more than now":  {told: `{"east":{"replicas":3,"ready":3}}`},
+		"it was told of another cluster": {told: `{"west":{"replicas":2,"ready":2}}`, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := deployment("web", `{"east":{"replicas":2}}`, variant("web", "canary"))
+			if test.told != "" {
+				above.Annotations[v1alpha1.AnnotationStatus] = test.told
+			}
+			u := newUpstream(t, canary, above)
+			east := attach(t, u, "east", append(readyPods(projected(above, 2, 2), "new-1", "new-2"), serviceBelow(canary, selector))...)
+			ctx, cancel := context.WithCancel(t.Context())
+			east.below.inside.Start(ctx)
+			defer east.below.inside.Stop()
+			defer cancel()
+			report, known := east.reports.Report(identity.Key{Resource: deploymentResource, Namespace: "shop", Name: "web"}, above)
+			if !known || report.Unproxied != test.want {
+				t.Errorf("%+v (known: %t); want %d unproxied", report, known, test.want)
 			}
 		})
 	}

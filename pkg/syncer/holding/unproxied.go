@@ -19,16 +19,27 @@ import (
 // alone: every other workload would be written once more for it. What is told of the workload is told again when there may be fewer.
 func (h *Holder) Unproxied(w identity.Workload, ready int32) int32 {
 	live := h.Below.Get(w.Key())
-	if ready == 0 || w.GetAnnotations()[v1alpha1.AnnotationVariant] == "" || !trust.Ours(live, w) {
+	if w.GetAnnotations()[v1alpha1.AnnotationVariant] == "" || !trust.Ours(live, w) {
 		return 0
 	}
 	leading := h.leading(w)
+	if len(leading) == 0 {
+		return 0
+	}
+	young := h.Inside.Young() // also while no pod is ready, so that what is to be known then is watched
+	if ready == 0 {
+		return 0
+	}
 	count := func() (n int32) {
 		lacking := sets.New[types.UID]()
 		for _, service := range leading {
 			n = max(n, h.unproxied(w, live, service, ready, lacking))
 		}
-		return min(ready, n+int32(len(lacking)))
+		if young { // as after a restart
+			last := identity.BreakdownOf(w)[h.Name]
+			n -= last.Ready - last.Unproxied
+		}
+		return max(0, min(ready, n+int32(len(lacking))))
 	}
 	if count() == 0 {
 		return 0

@@ -34,10 +34,10 @@ type Inside struct {
 	tasks sync.WaitGroup
 
 	mu sync.Mutex
-	// ctx is that of the run, nil before it. Following says that the slices are watched.
-	ctx       context.Context
-	following bool
-	// since is when a slice has named each pod first. It was before we came for those that it named then.
+	// ctx is that of the run, nil before it, and began is since when the slices are watched, zero if they are not.
+	ctx   context.Context
+	began time.Time
+	// since is when each slice has named its pods first, as far as that is known: the first that is seen may be of a moment before.
 	since map[cache.ObjectName]map[types.UID]time.Time
 }
 
@@ -99,16 +99,25 @@ func (i *Inside) follow() (known bool) {
 	if i.ctx == nil {
 		return true
 	}
-	if ctx := i.ctx; !i.following && ctx.Err() == nil {
-		i.following = true
+	if ctx := i.ctx; i.began.IsZero() && ctx.Err() == nil {
+		i.began = i.clock.Now()
 		i.watch.Start(ctx)
 		i.tasks.Go(func() {
 			if cache.WaitForCacheSync(ctx.Done(), i.heard) {
 				i.leads.wakeAll()
+				i.clock.AfterFunc(Proxied, i.leads.wakeAll)
 			}
 		})
 	}
-	return i.following && i.heard()
+	return !i.began.IsZero() && i.heard()
+}
+
+// Young reports whether the slices have not been watched for long enough to tell what every node knows. What was told of that before counts then.
+func (i *Inside) Young() bool {
+	known := i.follow()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return !known || i.clock.Since(i.began) < Proxied
 }
 
 // Leads returns the pods that a Service leads to, and those of them that every node sends requests to by now. Known is false until the slices of the
@@ -132,7 +141,9 @@ func (i *Inside) Leads(service cache.ObjectName) (to, proxied sets.Set[types.UID
 
 // Made reports whether the cluster makes slices of Services at all: one without that controller has nobody who waits for them.
 func (i *Inside) Made() bool {
-	return len(i.leads.slices.ListKeys()) > 0
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.since) > 0
 }
 
 // Await has one woken when a Service leads elsewhere, or every node has come to send requests where it leads.
@@ -148,12 +159,12 @@ func (i *Inside) Note(obj any, first bool) {
 		return
 	}
 	at := i.clock.Now()
-	if first {
-		at = time.Time{}
-	}
 	name, fresh := cache.MetaObjectToName(slice), false
 	now := make(map[types.UID]time.Time, len(slice.Endpoints))
 	i.mu.Lock()
+	if first {
+		at = i.began
+	}
 	last := i.since[name]
 	for uid := range named(slice) {
 		since, known := last[uid]

@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,16 @@ type cluster struct {
 	*testing.T
 	*Inside
 	client *fake.Clientset
-	woken  []Waiter
+
+	mu    sync.Mutex
+	waked []Waiter // guarded by mu
+}
+
+// woken are those that were woken.
+func (c *cluster) woken() []Waiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.waked)
 }
 
 // inside runs a test with a cluster that has these slices, in a bubble of time.
@@ -47,7 +57,11 @@ func inside(t *testing.T, test func(c *cluster), has ...runtime.Object) {
 		if c.Inside, err = NewInside(watch, clock.RealClock{}); err != nil {
 			t.Fatal(err)
 		}
-		c.Woken(func(who Waiter) { c.woken = append(c.woken, who) })
+		c.Woken(func(who Waiter) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.waked = append(c.waked, who)
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer c.Stop()
 		defer cancel()
@@ -59,7 +73,7 @@ func inside(t *testing.T, test func(c *cluster), has ...runtime.Object) {
 // asks has the slices watched until all that there are have been told.
 func (c *cluster) asks() {
 	c.Leads(web)
-	time.Sleep(time.Second) // of the bubble
+	time.Sleep(Proxied / 2) // of the bubble
 	synctest.Wait()
 }
 
@@ -97,8 +111,8 @@ func TestNothingIsWatchedBeforeSomebodyAsks(t *testing.T) {
 			t.Error("it knows what nobody has told it")
 		}
 		c.asks()
-		if !slices.Equal(c.woken, []Waiter{waiting}) {
-			t.Errorf("it woke %v when it came to know", c.woken)
+		if !slices.Equal(c.woken(), []Waiter{waiting}) {
+			t.Errorf("it woke %v when it came to know", c.woken())
 		}
 		c.leads(nil, nil)
 		if c.Made() {
@@ -107,10 +121,24 @@ func TestNothingIsWatchedBeforeSomebodyAsks(t *testing.T) {
 	})
 }
 
-func TestWhatWasNamedBeforeWeCameIsKnownToNodes(t *testing.T) {
+func TestWhatWasNamedBeforeWeCameMayHaveBeenSoJustThen(t *testing.T) {
 	inside(t, func(c *cluster) {
+		if !c.Young() {
+			t.Error("it knows what nodes know, and has not begun to watch")
+		}
 		c.asks()
-		c.leads([]types.UID{"a", "b"}, []types.UID{"a", "b"})
+		if c.leads([]types.UID{"a", "b"}, nil); !c.Young() {
+			t.Error("it knows what nodes know, and has only just begun to watch")
+		}
+		c.Await(web, waiting)
+		time.Sleep(Proxied)
+		synctest.Wait()
+		if c.leads([]types.UID{"a", "b"}, []types.UID{"a", "b"}); c.Young() {
+			t.Error("it does not know what nodes know")
+		}
+		if !slices.Equal(c.woken(), []Waiter{waiting}) {
+			t.Errorf("it woke %v, want who waits", c.woken())
+		}
 		if !c.Made() {
 			t.Error("the cluster makes no slices, and there is one")
 		}
@@ -120,6 +148,7 @@ func TestWhatWasNamedBeforeWeCameIsKnownToNodes(t *testing.T) {
 func TestNodesKnowAPodAMomentAfterItsSliceNamesIt(t *testing.T) {
 	inside(t, func(c *cluster) {
 		c.asks()
+		time.Sleep(2 * Proxied)
 		c.sees(slice("web", false, "b"))
 		c.leads(nil, nil)
 		c.sees(slice("web", true, "b"))
@@ -127,13 +156,13 @@ func TestNodesKnowAPodAMomentAfterItsSliceNamesIt(t *testing.T) {
 		c.Await(web, waiting)
 		time.Sleep(Proxied - time.Millisecond)
 		synctest.Wait()
-		if c.leads([]types.UID{"b"}, nil); len(c.woken) > 0 {
-			t.Errorf("it woke %v too early", c.woken)
+		if c.leads([]types.UID{"b"}, nil); len(c.woken()) > 0 {
+			t.Errorf("it woke %v too early", c.woken())
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if c.leads([]types.UID{"b"}, []types.UID{"b"}); !slices.Equal(c.woken, []Waiter{waiting}) {
-			t.Errorf("it woke %v, want who waits", c.woken)
+		if c.leads([]types.UID{"b"}, []types.UID{"b"}); !slices.Equal(c.woken(), []Waiter{waiting}) {
+			t.Errorf("it woke %v, want who waits", c.woken())
 		}
 		// One more does not make nodes forget the other.
 		c.sees(slice("web", true, "b", "c"))
