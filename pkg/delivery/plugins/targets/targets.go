@@ -124,11 +124,16 @@ func (a Access) write(token string) ([]byte, error) {
 	return clientcmd.Write(*config)
 }
 
-// Config is the configuration of a deploy target as PipeCD's plugins for Kubernetes read it, for a kubeconfig in a file.
-func Config(path string) (json.RawMessage, error) {
+// Config is the configuration of a deploy target as PipeCD's plugins for Kubernetes read it, for a kubeconfig in a file. Without a namespace their live state would list the
+// objects of all, which the ServiceAccount of one may not.
+func Config(path, namespace string) (json.RawMessage, error) {
+	type informer struct {
+		Namespace string `json:"namespace"`
+	}
 	return json.Marshal(struct {
-		KubeConfigPath string `json:"kubeConfigPath"`
-	}{path})
+		KubeConfigPath   string   `json:"kubeConfigPath"`
+		AppStateInformer informer `json:"appStateInformer"`
+	}{path, informer{namespace}})
 }
 
 // Selected returns those of the clusters that a selector selects and that stay, in their order. Each is to be a deploy target under its own name and with its own labels.

@@ -133,8 +133,8 @@ func TestClustersThatGoAreNoTargets(t *testing.T) {
 }
 
 func TestTheConfigurationIsAsPluginsForKubernetesReadIt(t *testing.T) {
-	got, err := Config(`/plugins/"a"/east.kubeconfig`)
-	if want := `{"kubeConfigPath":"/plugins/\"a\"/east.kubeconfig"}`; err != nil || string(got) != want {
+	got, err := Config(`/plugins/"a"/east.kubeconfig`, "shop")
+	if want := `{"kubeConfigPath":"/plugins/\"a\"/east.kubeconfig","appStateInformer":{"namespace":"shop"}}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }
