@@ -33,6 +33,8 @@ type looker struct {
 	kind    projection.Kind
 	project Project
 	cluster string
+	// controls returns the Deployment that controls an object, with how to look at it, nil if it is not there.
+	controls func(above projection.Object) (projection.Object, looker)
 }
 
 // versioned returns an object in the version that is projected. It shares memory with obj; nobody changes it.
@@ -54,6 +56,10 @@ func (l looker) sees(above projection.Object) bool {
 	}
 	_, decided := identity.DecisionOf(above)[l.cluster]
 	switch {
+	case l.kind.Workload && !decided && l.kind.Mirror(above):
+		// A cluster with overrides may have it under another name, so it does not say that it is there.
+		owner, through := l.controls(above)
+		return owner != nil && through.sees(owner)
 	case l.kind.Workload:
 		return decided
 	case l.kind.Mirror(above):

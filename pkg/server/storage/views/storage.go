@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
 
@@ -74,10 +76,15 @@ func (v *Viewed) Change(storage map[string]rest.Storage, group string) error {
 		if more := hasMore(was); more != "" {
 			return fmt.Errorf("storage of %s is a %T, and views would hide that it is a %s", resource.Resource, was, more)
 		}
-		s := &store{stock: whole, kind: kind, project: v.project}
+		s := &store{stock: whole, kind: kind, project: v.project, deployments: v.deployments}
 		storage[resource.Resource], v.stores[resource] = s, s
 	}
 	return nil
+}
+
+// deployments is the storage of Deployments, nil as long as there is none.
+func (v *Viewed) deployments() *store {
+	return v.stores[appsv1.SchemeGroupVersion.WithResource("deployments")]
 }
 
 // hasMore names what storage offers that the wrapped one would not, "" if it offers no such thing.
@@ -119,7 +126,7 @@ func (v *Viewed) Check(ctx context.Context, resource schema.GroupVersionResource
 	if err != nil {
 		return err
 	}
-	l := s.through(cluster)
+	l := s.through(ctx, cluster)
 	above, err := l.versioned(obj)
 	switch {
 	case err != nil:
@@ -137,6 +144,8 @@ type store struct {
 	stock
 	kind    projection.Kind
 	project Project
+	// deployments is the storage of those that control what is stored here.
+	deployments func() *store
 }
 
 // ShortNames implements rest.ShortNamesProvider, which not every kind does.
@@ -155,7 +164,29 @@ func (s *store) Categories() []string {
 	return nil
 }
 
-func (s *store) through(cluster string) looker { return looker{s.kind, s.project, cluster} }
+func (s *store) through(ctx context.Context, cluster string) looker {
+	l := looker{kind: s.kind, project: s.project, cluster: cluster}
+	l.controls = func(above projection.Object) (projection.Object, looker) { return s.controller(ctx, cluster, above) }
+	return l
+}
+
+// controller returns the Deployment that controls an object.
+func (s *store) controller(ctx context.Context, cluster string, above projection.Object) (projection.Object, looker) {
+	ref, of := metav1.GetControllerOf(above), s.deployments()
+	if ref == nil || of == nil || ref.Kind != of.kind.GVK.Kind || ref.APIVersion != of.kind.GVK.GroupVersion().String() {
+		return nil, looker{}
+	}
+	found, err := of.stock.Get(request.WithNamespace(ctx, above.GetNamespace()), ref.Name, &metav1.GetOptions{ResourceVersion: "0"}) // from the cache
+	if err != nil {
+		return nil, looker{}
+	}
+	through := of.through(ctx, cluster)
+	owner, err := through.versioned(found)
+	if err != nil || owner.GetUID() != ref.UID {
+		return nil, looker{}
+	}
+	return owner, through
+}
 
 // Get implements rest.Getter.
 func (s *store) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
@@ -164,7 +195,7 @@ func (s *store) Get(ctx context.Context, name string, options *metav1.GetOptions
 	if err != nil || !ok {
 		return obj, err
 	}
-	shown, visible, err := s.through(cluster).show(ctx, obj)
+	shown, visible, err := s.through(ctx, cluster).show(ctx, obj)
 	if err == nil && !visible {
 		err = apierrors.NewNotFound(s.kind.Resource.GroupResource(), name)
 	}
@@ -178,7 +209,7 @@ func (s *store) List(ctx context.Context, options *metainternalversion.ListOptio
 	if err != nil || !ok {
 		return list, err
 	}
-	l := s.through(cluster)
+	l := s.through(ctx, cluster)
 	shown := []runtime.Object{}
 	if err := meta.EachListItem(list, func(obj runtime.Object) error {
 		out, visible, err := l.show(ctx, obj)
@@ -214,7 +245,7 @@ func (s *store) Watch(ctx context.Context, options *metainternalversion.ListOpti
 		return events, err
 	}
 	// Warnings go with the head of an answer, which has been sent when events come.
-	w := watcher{looker: s.through(cluster), ctx: warning.WithWarningRecorder(ctx, nobody{}), told: map[string]bool{}}
+	w := watcher{looker: s.through(ctx, cluster), ctx: warning.WithWarningRecorder(ctx, nobody{}), told: map[string]bool{}}
 	return watch.Filter(events, w.see), nil
 }
 
@@ -224,7 +255,7 @@ func (s *store) Create(ctx context.Context, obj runtime.Object, validate rest.Va
 	if !ok {
 		return s.stock.Create(ctx, obj, validate, options)
 	}
-	l := s.through(cluster)
+	l := s.through(ctx, cluster)
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
@@ -259,7 +290,7 @@ func (s *store) Update(ctx context.Context, name string, info rest.UpdatedObject
 	if !ok {
 		return s.stock.Update(ctx, name, info, create, update, force, options)
 	}
-	l := s.through(cluster)
+	l := s.through(ctx, cluster)
 	obj, made, err := s.stock.Update(ctx, name, change{info, l}, create, update, force, options)
 	shown, err := l.after(ctx, obj, err)
 	return shown, made, err
@@ -286,7 +317,7 @@ func (s *store) Delete(ctx context.Context, name string, validate rest.ValidateO
 	if !ok {
 		return s.stock.Delete(ctx, name, validate, options)
 	}
-	l := s.through(cluster)
+	l := s.through(ctx, cluster)
 	obj, gone, err := s.stock.Delete(ctx, name, func(ctx context.Context, obj runtime.Object) error {
 		above, err := l.versioned(obj)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/apis/apps"
@@ -145,7 +146,7 @@ func stored(t *testing.T, resource string, objects ...runtime.Object) (*store, *
 	for _, obj := range objects {
 		m.put(obj)
 	}
-	return &store{stock: m, kind: projection.Kinds()[i], project: overridden}, m
+	return &store{stock: m, kind: projection.Kinds()[i], project: overridden, deployments: func() *store { return nil }}, m
 }
 
 // overridden projects a Deployment by its share, with the image that an override has in east.
@@ -274,6 +275,28 @@ func TestAWorkloadIsSeenAsTheClusterIsToHoldIt(t *testing.T) {
 	}
 	if len(got.Annotations) != 2 || got.Annotations["note"] != "x" || len(got.Labels) != 0 || got.UID != "uid" || got.ResourceVersion != "1" {
 		t.Errorf("metadata %+v", got.ObjectMeta)
+	}
+}
+
+func TestAReplicaSetIsSeenWhereItsDeploymentIs(t *testing.T) {
+	deployments, _ := stored(t, "deployments", deployment("web", 4, decision, both), deployment("theirs", 1, pin, "west"))
+	owned := func(name, owner, uid string, pairs ...string) *apps.ReplicaSet {
+		out := &apps.ReplicaSet{ObjectMeta: annotated(pairs...)}
+		out.Name = name
+		out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: owner, UID: types.UID(uid), Controller: new(bool)}}
+		*out.OwnerReferences[0].Controller = true
+		return out
+	}
+	s, _ := stored(t, "replicasets", owned("named-otherwise-there", "web", "uid", decision, `{"west":{"replicas":1}}`), owned("named-so", "web", "uid", decision, both),
+		owned("of-an-earlier-one", "web", "other"), owned("of-none", "gone", "uid"), owned("theirs", "theirs", "uid", decision, `{"west":{"replicas":1}}`, pin, "west"))
+	s.deployments = func() *store { return deployments }
+	for name, want := range map[string]bool{"named-otherwise-there": true, "named-so": true, "of-an-earlier-one": false, "of-none": false, "theirs": false} {
+		if _, err := s.Get(views.With(t.Context(), "east"), name, nil); (err == nil) != want || err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := s.Delete(views.With(t.Context(), "east"), "named-so", all, nil); !apierrors.IsForbidden(err) {
+		t.Errorf("what a Deployment makes is deleted: %v", err)
 	}
 }
 
