@@ -51,7 +51,11 @@ type Access struct {
 
 // Target is a kubeconfig of a deploy target.
 type Target struct {
+	// Kubeconfig needs no other file: it is for whoever reads it anew for each thing that he does.
 	Kubeconfig []byte
+	// Files are the same for a process that goes on: a kubeconfig, by the name that KubeconfigFile returns, and a token beside it, which clients read again
+	// now and then. They are the content of files of one folder by their names. What changes is the token alone.
+	Files map[string]string
 	// Renew is when it is to be made anew, some time before it Expires.
 	Renew, Expires time.Time
 }
@@ -105,20 +109,30 @@ func Make(ctx context.Context, client kubernetes.Interface, a Access, now time.T
 	if request.Status.Token == "" || !expires.After(now) {
 		return Target{}, fmt.Errorf("the logical cluster gave no token of ServiceAccount %s/%s that is good at %s", a.Namespace, a.ServiceAccount, now.UTC().Format(time.RFC3339))
 	}
-	content, err := a.write(request.Status.Token)
+	out := Target{Renew: now.Add(expires.Sub(now) / 10 * renewAfter), Expires: expires}
+	tokenFile := a.Cluster + ".token"
+	whole, err := a.write(clientcmdapi.AuthInfo{Token: request.Status.Token})
 	if err != nil {
 		return Target{}, fmt.Errorf("write the kubeconfig for cluster %q: %w", a.Cluster, err)
 	}
-	return Target{Kubeconfig: content, Renew: now.Add(expires.Sub(now) / 10 * renewAfter), Expires: expires}, nil
+	beside, err := a.write(clientcmdapi.AuthInfo{TokenFile: tokenFile}) // which is relative to the kubeconfig
+	if err != nil {
+		return Target{}, fmt.Errorf("write the kubeconfig for cluster %q: %w", a.Cluster, err)
+	}
+	out.Kubeconfig, out.Files = whole, map[string]string{KubeconfigFile(a.Cluster): string(beside), tokenFile: request.Status.Token}
+	return out, nil
 }
 
-// write returns a kubeconfig that needs no other file.
-func (a Access) write(token string) ([]byte, error) {
+// KubeconfigFile is the name of the kubeconfig for a cluster among the files of a Target.
+func KubeconfigFile(cluster string) string { return cluster + ".kubeconfig" }
+
+// write returns a kubeconfig by which somebody logs in.
+func (a Access) write(as clientcmdapi.AuthInfo) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[a.Cluster] = &clientcmdapi.Cluster{
 		Server: strings.TrimRight(a.Server, "/") + v1alpha1.ViewPath(a.Cluster), CertificateAuthorityData: a.Authority, TLSServerName: a.TLSServerName,
 	}
-	config.AuthInfos[a.ServiceAccount] = &clientcmdapi.AuthInfo{Token: token}
+	config.AuthInfos[a.ServiceAccount] = &as
 	config.Contexts[a.Cluster] = &clientcmdapi.Context{Cluster: a.Cluster, AuthInfo: a.ServiceAccount, Namespace: a.Namespace}
 	config.CurrentContext = a.Cluster
 	return clientcmd.Write(*config)

@@ -3,6 +3,8 @@ package targets
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +65,34 @@ func TestATargetIsAKubeconfigOfTheViewWithATokenForItAlone(t *testing.T) {
 	}
 	if namespace := raw.Contexts[raw.CurrentContext].Namespace; namespace != "shop" {
 		t.Errorf("works in namespace %q", namespace)
+	}
+}
+
+func TestAProcessThatGoesOnFindsTheNextTokenBesideTheSameKubeconfig(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig := ""
+	for i, token := range []string{"first", "second"} {
+		client, _ := issuing(authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(noon.Add(time.Hour))}, nil)
+		target, err := Make(t.Context(), client, east, noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now := target.Files[KubeconfigFile("east")]; now == "" || i > 0 && now != kubeconfig || strings.Contains(now, token) {
+			t.Errorf("the kubeconfig became %s", now)
+		}
+		kubeconfig = target.Files[KubeconfigFile("east")]
+		for name, content := range target.Files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, KubeconfigFile("east")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read, err := os.ReadFile(config.BearerTokenFile); err != nil || string(read) != token || len(target.Files) != 2 {
+			t.Errorf("logs in by %q of %s, %v", read, config.BearerTokenFile, err)
+		}
 	}
 }
 
