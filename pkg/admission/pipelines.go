@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/informers"
@@ -31,7 +32,10 @@ type pipelines struct {
 	joined     func() []*v1alpha1.Cluster
 }
 
-var _ admission.ValidationInterface = &pipelines{}
+var (
+	_ admission.MutationInterface   = &pipelines{}
+	_ admission.ValidationInterface = &pipelines{}
+)
 
 // SetAuthorizer implements initializer.WantsAuthorizer.
 func (p *pipelines) SetAuthorizer(a authorizer.Authorizer) { p.authorizer = a }
@@ -51,6 +55,56 @@ func (p *pipelines) ValidateInitialization() error {
 	return nil
 }
 
+// Admit notes who has named the targets of a pipeline, which goes on being shown only as long as they may see it. What others write there has been taken back by the
+// plugin before, as all that Manifold notes.
+func (p *pipelines) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetSubresource() != "" || !isPipeline(a.GetResource().GroupResource()) || isManifold(a.GetUserInfo()) {
+		return nil
+	}
+	after, err := pipelineOf(a, a.GetObject())
+	if err != nil || after == nil {
+		return err
+	}
+	before, err := pipelineOf(a, a.GetOldObject())
+	if a.GetOperation() == admission.Create || err != nil {
+		before = nil // what cannot be read says nothing
+	}
+	by := weave.Author{User: a.GetUserInfo().GetName(), Groups: a.GetUserInfo().GetGroups()}
+	note := weave.Note(before, after, by, func(of weave.Author, right weave.Right) bool { return May(ctx, p.authorizer, of, right) })
+	object := a.GetObject().(*unstructured.Unstructured)
+	annotations := object.GetAnnotations()
+	if annotations[v1alpha1.AnnotationAuthors] == note {
+		return nil
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationAuthors] = note
+	if note == "" {
+		delete(annotations, v1alpha1.AnnotationAuthors)
+	}
+	object.SetAnnotations(annotations)
+	return nil
+}
+
+// May reports whether somebody has a right now.
+func May(ctx context.Context, by authorizer.Authorizer, of weave.Author, right weave.Right) bool {
+	decision, _, err := by.Authorize(ctx, attributesOf(&user.DefaultInfo{Name: of.User, Groups: of.Groups}, right))
+	return err == nil && decision == authorizer.DecisionAllow
+}
+
+func attributesOf(of user.Info, right weave.Right) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
+		User: of, Verb: right.Verb, Namespace: right.Namespace, Name: right.Name, ResourceRequest: true,
+		APIGroup: right.Resource.Group, APIVersion: "*", Resource: right.Resource.Resource,
+	}
+}
+
+// isPipeline reports whether a resource is that of pipelines, in either group.
+func isPipeline(resource schema.GroupResource) bool {
+	return resource.Resource == weave.Resource && (resource.Group == weave.Group || resource.Group == weave.OlderGroup)
+}
+
 // Validate refuses what is wrong, and then what its writer has no right to.
 func (p *pipelines) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.GetSubresource() != "" {
@@ -59,7 +113,7 @@ func (p *pipelines) Validate(ctx context.Context, a admission.Attributes, _ admi
 	switch resource := a.GetResource().GroupResource(); {
 	case resource == weave.GitopsClusters.GroupResource() && a.GetOperation() == admission.Create:
 		return p.view(ctx, a)
-	case resource.Resource == weave.Resource && (resource.Group == weave.Group || resource.Group == weave.OlderGroup):
+	case isPipeline(resource):
 		return p.pipeline(ctx, a)
 	}
 	return nil
@@ -117,10 +171,7 @@ func pipelineOf(a admission.Attributes, object runtime.Object) (*weave.Pipeline,
 
 // ask refuses a field to those without the right that it needs.
 func (p *pipelines) ask(ctx context.Context, a admission.Attributes, need weave.Need) error {
-	decision, reason, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: a.GetUserInfo(), Verb: need.Verb, Namespace: need.Namespace, Name: need.Name, ResourceRequest: true,
-		APIGroup: need.Resource.Group, APIVersion: "*", Resource: need.Resource.Resource,
-	})
+	decision, reason, err := p.authorizer.Authorize(ctx, attributesOf(a.GetUserInfo(), need.Right))
 	if decision == authorizer.DecisionAllow {
 		return nil
 	}

@@ -152,6 +152,46 @@ func TestPipelinesAreForWhoMaySeeAndDoWhatTheyShowAndDo(t *testing.T) {
 	}
 }
 
+func TestItIsNotedWhoHasNamedTheTargetsOfAPipeline(t *testing.T) {
+	pipeline := func(note, targets string) string {
+		return "apiVersion: pipelines.weave.works/v1alpha1\nkind: Pipeline\nmetadata: {name: web, annotations: {" + note + "}}\n" +
+			"spec: {appRef: {apiVersion: apps/v1, kind: Deployment, name: web}, environments: [{name: dev, targets: [" + targets + "]}]}"
+	}
+	const (
+		shop  = "{namespace: shop}"
+		note  = `manifold.dev/authors: '[{"user":"ann","groups":["ops"],"targets":["shop"]}]'`
+		byAnn = `[{"user":"ann","groups":["ops"],"targets":["shop"]}]`
+	)
+	for name, test := range map[string]struct {
+		object, old, by, subresource string
+		want                         string
+	}{
+		"when it is made":                            {object: pipeline("", shop), by: "ann", want: byAnn},
+		"whatever stands there":                      {object: pipeline(`manifold.dev/authors: "x"`, shop), by: "ann", want: byAnn},
+		"when a target is added":                     {old: pipeline(note, shop), object: pipeline(note, shop+", {namespace: farm}"), by: "joe", want: `[{"user":"ann","groups":["ops"],"targets":["shop"]},{"user":"joe","groups":["ops"],"targets":["farm"]}]`},
+		"and stays through what others write":        {old: pipeline(note, shop), object: pipeline(note, shop), by: "joe", want: byAnn},
+		"nothing by Manifold itself":                 {object: pipeline("", shop), by: v1alpha1.PipelinesUser},
+		"nothing where the status is written":        {old: pipeline("", shop), object: pipeline("", shop), by: "ann", subresource: "status"},
+		"nothing of what was there before it was so": {old: pipeline("", shop), object: pipeline("", shop), by: "ann"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plugin := &pipelines{Handler: admission.NewHandler(admission.Create, admission.Update), authorizer: allowing{list: []string{"list deployments.apps shop/"}}}
+			object, operation := weaveObject(t, test.object), admission.Create
+			if test.old != "" {
+				operation = admission.Update
+			}
+			kind := object.GetObjectKind().GroupVersionKind()
+			if err := plugin.Admit(t.Context(), admission.NewAttributesRecord(object, weaveObject(t, test.old), kind, "ops", "web", kind.GroupVersion().WithResource("pipelines"),
+				test.subresource, operation, nil, false, &user.DefaultInfo{Name: test.by, Groups: []string{"ops"}}), nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := object.(*unstructured.Unstructured).GetAnnotations()[v1alpha1.AnnotationAuthors]; got != test.want {
+				t.Errorf("noted is %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 // The kinds of others that are called the same are none of its business.
 func TestPipelinesOfOtherGroupsAreLeftAlone(t *testing.T) {
 	plugin := &pipelines{authorizer: allowing{}, joined: func() []*v1alpha1.Cluster { return nil }}

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"k8s.io/apiserver/pkg/admission"
-
-	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 )
 
 // pipelineStatus keeps the statuses of pipelines to the controllers of this server. They say who has asked for a promotion, and what was verified before it:
@@ -19,8 +17,7 @@ var _ admission.ValidationInterface = &pipelineStatus{}
 
 // Validate refuses what others write.
 func (*pipelineStatus) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	resource := a.GetResource().GroupResource()
-	if resource.Resource != weave.Resource || resource.Group != weave.Group && resource.Group != weave.OlderGroup || a.GetSubresource() != "status" || isManifold(a.GetUserInfo()) {
+	if !isPipeline(a.GetResource().GroupResource()) || a.GetSubresource() != "status" || isManifold(a.GetUserInfo()) {
 		return nil
 	}
 	return admission.NewForbidden(a, errors.New(

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -73,6 +74,8 @@ type controllers struct {
 	advertised advertised
 	joined     listers.ClusterLister // syncers ask it so often that making it each time would cost more than the answer
 	queues     work.Names
+	// authorizer knows who may do what, by the informers.
+	authorizer authorizer.Authorizer
 	// servesMetrics reports whether the server answers for metrics.k8s.io.
 	servesMetrics bool
 
@@ -117,11 +120,11 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 	}
 	m := &controllers{
 		identities: g.identities, clients: clients,
-		informers: g.informers,
-		own:       externalversions.NewSharedInformerFactory(clients[v1alpha1.InformersUser].manifold, 0),
-		registry:  registry,
-		queues:    c.queues(),
-		silence:   c.silence, advertised: c.advertised,
+		informers: g.informers, authorizer: g.Authorization.Authorizer,
+		own:      externalversions.NewSharedInformerFactory(clients[v1alpha1.InformersUser].manifold, 0),
+		registry: registry,
+		queues:   c.queues(),
+		silence:  c.silence, advertised: c.advertised,
 		events: record.NewBroadcaster(),
 		grace:  c.silence.GracePeriod, servesMetrics: g.servesMetrics(),
 	}

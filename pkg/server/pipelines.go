@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -8,10 +9,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/admission"
 	"github.com/manifold-dev/manifold/pkg/clusters/sights"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/pipelines"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
+	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave/versions"
 )
 
@@ -23,6 +26,9 @@ func (m *controllers) newPipelines(holds *held.Customs) (*pipelines.Controller, 
 	}
 	return pipelines.New(pipelines.Options{
 		Kube: m.informers, Manifold: m.own, Kinds: m.custom.Objects(), Sights: seenBy{m.sights}, Versions: m.versions, Holds: holds.In, Dynamic: client,
+		May: func(of weave.Author, right weave.Right) bool {
+			return admission.May(context.Background(), m.authorizer, of, right)
+		},
 		LogicalCluster: func() string { return m.upstream.LogicalCluster }, Queues: m.queues,
 	})
 }

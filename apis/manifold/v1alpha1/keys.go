@@ -33,6 +33,7 @@ var keptAnnotations = map[string]bool{
 	AnnotationPodCluster: true,
 	AnnotationOrphan:     true,
 	AnnotationView:       true,
+	AnnotationAuthors:    true,
 }
 
 // markKeys are the reserved ones that only mean something on objects in physical clusters, or in the reports of syncers.

@@ -29,6 +29,7 @@ var (
 	verifying = kind{"Verifying", metav1.ConditionTrue}
 	failing   = kind{"Failed", metav1.ConditionTrue}
 	refused   = kind{"Refused", metav1.ConditionFalse}
+	denied    = kind{"Denied", metav1.ConditionFalse}
 )
 
 // note says how far an environment is.

@@ -32,6 +32,9 @@ type Observed struct {
 	// Message says for people what it lacks, "" if it is verified.
 	Message string
 
+	// Denied says that nothing is to be promoted to it, since whoever has named a target may not see it any more.
+	Denied bool
+
 	// failed are the versions that targets have failed with.
 	failed []string
 }
@@ -83,6 +86,9 @@ func Observe(environment weave.Environment, status *weave.EnvironmentStatus) Obs
 	out := Observed{State: Verified}
 	for i, target := range environment.Targets {
 		state, revision, message := observeTarget(target, targets)
+		if status := StatusOf(target, targets); status != nil && status.Denied {
+			out.Denied = true
+		}
 		if state == Failed {
 			out.failed = append(out.failed, revision)
 		}

@@ -241,6 +241,10 @@ func (t *turn) last() *weave.PromotionStatus { return t.told.Promotion }
 func (t *turn) decide() {
 	t.note = note{environment: t.environment.Name, kind: settled, says: t.here.words()}
 	t.arrived()
+	if t.here.Denied {
+		t.says(denied, "nothing is promoted to it: %s", t.here.Message)
+		return
+	}
 	if t.promotion == nil || Strategy(*t.promotion) == "" {
 		t.unset()
 		return

@@ -373,6 +373,61 @@ func TestWhatIsPromoted(t *testing.T) {
 	}
 }
 
+func TestNothingIsPromotedToATargetThatItsAuthorMayNotSee(t *testing.T) {
+	for name, change := range map[string]func(*weave.Pipeline){
+		"though the environment before has a newer version": func(*weave.Pipeline) {},
+		"though a person asks for it": func(p *weave.Pipeline) {
+			p.Status.Environments["staging"].Asked = &weave.Ask{Revision: "2", By: "eve", At: at(-1)}
+		},
+		"though one had begun": func(p *weave.Pipeline) {
+			p.Status.Environments["staging"].Promotion = told("2", weave.PromotionBegun, -1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := chain(direct, "2", "1,1")
+			change(p)
+			if got := steps(t, p, Decide(p, noon)); got != "staging=2" {
+				t.Fatalf("with the right, the steps are %q", got)
+			}
+			target := &p.Status.Environments["staging"].Targets[1]
+			*target = weave.TargetStatus{Namespace: target.Namespace, Denied: true, Error: "ann has lost the right"}
+			d := Decide(p, noon)
+			if got := steps(t, p, d); got != "" {
+				t.Errorf("the steps are %q", got)
+			}
+			if d.Condition.Reason != "Denied" || !strings.Contains(d.Condition.Message, "staging: nothing is promoted to it: staging-1 is not known: ann has lost the right") {
+				t.Errorf("the condition is %+v", d.Condition)
+			}
+		})
+	}
+}
+
+func TestWhatWasRefusedIsNoStepAndIsToldToWait(t *testing.T) {
+	p := chain(pulled, "2", "1")
+	p.Status.Environments["staging"].Promotion = &weave.PromotionStatus{
+		Revision: "2", Strategy: PullRequest, Phase: weave.PromotionFailed, At: at(-3600), Attempts: 1, Refused: true, Message: "there is no marker",
+	}
+	d := Decide(p, noon)
+	if got := steps(t, p, d); got != "" || len(d.Refused) != 1 || d.Refused[0].Environment != "staging" || !d.Again.IsZero() {
+		t.Errorf("the steps are %q, refused %+v, again at %v", got, d.Refused, d.Again)
+	}
+	if d.Condition.Reason != "Refused" || !strings.Contains(d.Condition.Message, "once the pipeline, its Secret or the repository has changed: there is no marker") {
+		t.Errorf("the condition is %+v", d.Condition)
+	}
+	p.Status.Environments["staging"].Asked = &weave.Ask{Revision: "2", By: "eve", At: at(-1)}
+	if got := steps(t, p, Decide(p, noon)); got != "staging=2" {
+		t.Errorf("a person asks for it, and the steps are %q", got)
+	}
+	p = chain(pulled, "3", "1")
+	p.Status.Environments["staging"].Promotion = &weave.PromotionStatus{Revision: "2", Strategy: PullRequest, Phase: weave.PromotionFailed, At: at(-3600), Refused: true}
+	if d = Decide(p, noon); d.Environments["staging"].Promotion.Refused {
+		t.Error("what was said of another version is said of this one")
+	}
+	if got := steps(t, p, d); got != "staging=3" {
+		t.Errorf("there is another version, and the steps are %q", got)
+	}
+}
+
 func TestWhatWasToldIsNoEventAgain(t *testing.T) {
 	p := chain(manual, "2", "2", "1")
 	first := Decide(p, noon)

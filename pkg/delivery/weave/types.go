@@ -236,6 +236,8 @@ type TargetStatus struct {
 	// Error says why the target cannot be read, or what of it cannot. Workloads are then what was seen last.
 	Error     string           `json:"error,omitempty"`
 	Workloads []WorkloadStatus `json:"workloads,omitempty"`
+	// Denied says that whoever has named the target may not see any more what is there, so that nothing of it is shown, and nothing promoted to it.
+	Denied bool `json:"denied,omitempty"`
 	// MoreWorkloads is how many there are beyond those that are listed.
 	MoreWorkloads int32 `json:"moreWorkloads,omitempty"`
 }

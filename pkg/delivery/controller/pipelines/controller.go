@@ -97,6 +97,8 @@ type Options struct {
 	Holds    func(kind schema.GroupKind, above metav1.Object, cluster string) (held.Hold, error)
 	// Dynamic reads objects of custom kinds, and writes statuses, as the identity of this controller.
 	Dynamic dynamic.Interface
+	// May reports whether somebody has a right now, by what is known of RBAC by the informers of Kube.
+	May func(weave.Author, weave.Right) bool
 	// LogicalCluster is what marks objects in clusters that come from the logical cluster, once it is known.
 	LogicalCluster func() string
 	Queues         work.Names
@@ -197,6 +199,9 @@ func (c *Controller) watch() error {
 		c.again(c.known.inNamespace(caches.Last(obj).(metav1.Object).GetName(), nil))
 	}
 	if err := c.follow(c.Kube.Core().V1().Namespaces().Informer(), cache.ResourceEventHandlerFuncs{AddFunc: inNamespace, DeleteFunc: inNamespace}); err != nil {
+		return err
+	}
+	if err := c.watchRights(); err != nil {
 		return err
 	}
 	ofCluster := func(obj any) { c.again(c.known.ofCluster(caches.Last(obj).(*manifold.Cluster).Name)) }

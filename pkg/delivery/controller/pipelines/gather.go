@@ -32,6 +32,8 @@ type look struct {
 	*Controller
 	ctx      context.Context
 	pipeline *weave.Pipeline
+	// authors are who has named its targets.
+	authors []weave.Author
 	// parts are the objects of the logical cluster that are part of it, by namespace.
 	parts map[string]parts
 	// patient says that what is about to be known is waited for. waits says that something is, holds that it has not been told before, and again that

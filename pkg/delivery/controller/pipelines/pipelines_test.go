@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -442,6 +443,71 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 	}
 	if first := many["0"][0]; len(first.Workloads)+int(first.MoreWorkloads) != 40 {
 		t.Errorf("%d are told of, and %d more", len(first.Workloads), first.MoreWorkloads)
+	}
+}
+
+// authored has podinfo say who has named a target.
+func (w *world) authored(note string) {
+	o := w.customs[schema.GroupKind{Group: weave.Group, Kind: weave.Kind}][podinfo.ObjectName.String()]
+	o.SetAnnotations(map[string]string{manifold.AnnotationAuthors: note})
+	w.keep(o)
+}
+
+func TestATargetIsShownForAsLongAsItsAuthorMaySeeIt(t *testing.T) {
+	w := newWorld(t)
+	w.cluster("dev", allowed)
+	w.cluster("prod", allowed)
+	w.there["dev"], w.there["prod"] = map[Sight]Seen{}, map[Sight]Seen{}
+	w.helmRelease("podinfo", "6.1.8")
+	w.pipeline(app, `[{name: dev, targets: [{namespace: podinfo}, {namespace: podinfo, clusterRef: {kind: Cluster, name: dev}}]}, {name: prod, targets: [{namespace: podinfo, clusterRef: {kind: Cluster, name: prod}}]}]`)
+	w.authored(`[{"user": "ann", "targets": ["podinfo", "dev/podinfo"]}, {"user": "joe", "targets": ["prod/podinfo"]}]`)
+	w.look()
+	w.shows("dev", "podinfo: HelmRelease/podinfo 6.1.8* ready", "dev/podinfo:")
+	if wants := w.wants["uid-of-podinfo"]; len(wants["dev"]) == 0 || len(wants["prod"]) == 0 {
+		t.Fatalf("it wants to see %v", wants)
+	}
+
+	w.lost = []string{`ann list helmreleases.helm.toolkit.fluxcd.io in namespace "podinfo"`}
+	w.look()
+	w.shows("dev", "podinfo:", "dev/podinfo:")
+	w.says(metav1.ConditionFalse, "AuthorLacksRight", `"ann", who has named this target, has lost the right to list helmreleases.helm.toolkit.fluxcd.io in namespace "podinfo"`)
+	if targets := w.told().Environments["dev"].Targets; !targets[0].Denied || !targets[1].Denied || targets[0].Ready {
+		t.Errorf("of dev is told %+v", targets)
+	}
+	if prod := w.told().Environments["prod"].Targets[0]; prod.Denied {
+		t.Errorf("of the target of another author is told %+v", prod)
+	}
+	if wants := w.wants["uid-of-podinfo"]; len(wants["dev"]) > 0 || len(wants["prod"]) == 0 {
+		t.Errorf("it wants to see %v, and its authors may see what is in prod alone", wants)
+	}
+
+	w.lost = nil
+	w.look()
+	w.shows("dev", "podinfo: HelmRelease/podinfo 6.1.8* ready", "dev/podinfo:")
+	if w.told().Environments["dev"].Targets[0].Denied {
+		t.Error("the right was given back, and the target is denied")
+	}
+}
+
+func TestWhoeverLosesARightIsNoticedByAWatchOfRBAC(t *testing.T) {
+	w := newWorld(t)
+	w.pipeline(app, `[{name: dev, targets: [{namespace: podinfo}]}]`)
+	w.look()
+	for name, test := range map[string]struct {
+		object metav1.Object
+		want   bool
+	}{
+		"a RoleBinding there":             {&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "a"}}, true},
+		"a Role there":                    {&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "a"}}, true},
+		"a RoleBinding elsewhere":         {&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "flux", Name: "a"}}, false},
+		"a ClusterRole":                   {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true},
+		"a ClusterRoleBinding of anybody": {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true},
+	} {
+		w.begun()
+		w.rightChanged(test.object)
+		if got := w.woken(); got != test.want {
+			t.Errorf("%s: looked at is %t, want %t", name, got, test.want)
+		}
 	}
 }
 

@@ -21,7 +21,8 @@ func (l *look) want() {
 	sights := map[string][]Sight{}
 	for at := range places(l.pipeline) {
 		cluster, err := l.clusters.Get(at.cluster)
-		if at.cluster == "" || err != nil || !cluster.Spec.Allows.Pipelines {
+		if at.cluster == "" || err != nil || !cluster.Spec.Allows.Pipelines ||
+			l.lacks(weave.Target{Namespace: at.namespace, ClusterRef: &weave.ClusterReference{Name: at.cluster}}) != "" {
 			continue
 		}
 		_, err = l.namespaces.Get(at.namespace)

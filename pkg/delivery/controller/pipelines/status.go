@@ -19,6 +19,7 @@ const (
 	reasonShown      = "TargetsShown"
 	reasonUnreadable = "TargetUnreadable"
 	reasonSilent     = "ClusterSilent"
+	reasonDenied     = "AuthorLacksRight"
 	reasonInvalid    = "Invalid"
 )
 
@@ -68,6 +69,9 @@ func (t told) condition(generation int64) metav1.Condition {
 		out.Status, out.Reason, out.Message = metav1.ConditionUnknown, reasonSilent, t.troubles[0].String()
 	default:
 		out.Reason, out.Message = reasonUnreadable, t.troubles[worst].String()
+		if t.troubles[worst].target.Denied {
+			out.Reason = reasonDenied
+		}
 	}
 	if more := len(t.troubles) - 1; more > 0 {
 		out.Message += fmt.Sprintf("; and %d more", more)

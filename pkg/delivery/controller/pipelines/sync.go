@@ -83,7 +83,7 @@ func (c *Controller) sync(ctx context.Context, k key) error {
 	}
 	m := c.known.keep(k, pipeline)
 	now := c.Clock.Now()
-	l := &look{Controller: c, ctx: ctx, pipeline: pipeline, parts: map[string]parts{}, patient: m.patient(now, patience)}
+	l := &look{Controller: c, ctx: ctx, pipeline: pipeline, authors: weave.Authors(pipeline), parts: map[string]parts{}, patient: m.patient(now, patience)}
 	l.want()
 	told := l.all()
 	if !l.waits {

@@ -39,11 +39,17 @@ type seen struct {
 // target returns what is told of a target. Last is what was told before, nil if nothing was.
 func (l *look) target(t weave.Target, last *weave.TargetStatus) (out weave.TargetStatus, silent bool) {
 	out = weave.TargetStatus{Namespace: t.Namespace, ClusterRef: t.ClusterRef}
+	if t.ClusterRef != nil {
+		out.Kind, out.Name = t.ClusterRef.Kind, t.ClusterRef.Name
+	}
+	if lacks := l.lacks(t); lacks != "" {
+		out.Denied, out.Error = true, texts.Said(lacks)
+		return out, false
+	}
 	var now seen
 	if t.ClusterRef == nil {
 		now = l.here(t.Namespace)
 	} else {
-		out.Kind, out.Name = t.ClusterRef.Kind, t.ClusterRef.Name
 		now = l.there(t.ClusterRef, t.Namespace)
 	}
 	if now.waits {

@@ -61,6 +61,8 @@ type world struct {
 	// writes are the patches of statuses, and reads the objects that were read.
 	writes []string
 	reads  []string
+	// lost are the rights that somebody has not.
+	lost []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -91,6 +93,9 @@ func (w *world) begin() {
 	var err error
 	w.Controller, err = New(Options{
 		Kube: w.kube, Manifold: w.ours, Kinds: kinds{w}, Sights: sighted{w}, Dynamic: w.api, LogicalCluster: func() string { return logical }, Clock: w.clock,
+		May: func(by weave.Author, right weave.Right) bool {
+			return !slices.Contains(w.lost, by.User+" "+right.String())
+		},
 	})
 	if err != nil {
 		w.Fatal(err)
