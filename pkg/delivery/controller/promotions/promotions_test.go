@@ -610,6 +610,23 @@ func TestWhatARepositoryRefusesIsTriedAgainOnceSomethingHasChanged(t *testing.T)
 	}
 }
 
+func TestAChangeOfASecretConcernsThoseWhoWereRefusedWithIt(t *testing.T) {
+	w := newWorld(t, pipelineOf("{strategy: {pull-request: {type: github, url: 'https://forge/shop', baseBranch: main, secretRef: {name: forge}}}}"))
+	w.look() // there is no such Secret
+	for name, want := range map[cache.ObjectName]int{
+		cache.NewObjectName("shop", "forge"): 1, cache.NewObjectName("shop", "other"): 0, cache.NewObjectName("farm", "forge"): 0,
+	} {
+		w.SecretChanged(name)
+		if got := w.queue.Len(); got != want {
+			t.Errorf("Secret %s has %d pipelines looked at, want %d", name, got, want)
+		}
+		for w.queue.Len() > 0 {
+			k, _ := w.queue.Get()
+			w.queue.Done(k)
+		}
+	}
+}
+
 func TestALookAtARepositoryThatHasRefusedIsRareOnceItHasRefusedForLong(t *testing.T) {
 	w := newWorld(t, pipelineOf("{strategy: {pull-request: {type: github, url: 'https://forge/shop', baseBranch: main, secretRef: {name: forge}}}}"))
 	if err := w.secrets.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "forge"}}); err != nil {

@@ -20,14 +20,15 @@ type circumstances struct {
 	pipeline   types.UID
 	generation int64
 	revision   string
-	// there says whether there was the Secret, and secret and version which one.
+	// named is the name of the Secret, there says whether there was one, and secret and version which.
+	named   string
 	there   bool
 	secret  types.UID
 	version string
 }
 
 func circumstancesOf(p *weave.Pipeline, step promotion.Step, secret *corev1.Secret) circumstances {
-	out := circumstances{pipeline: p.UID, generation: p.Generation, revision: step.Next.Revision}
+	out := circumstances{pipeline: p.UID, generation: p.Generation, revision: step.Next.Revision, named: step.Promotion.Strategy.PullRequest.SecretRef.Name}
 	if secret != nil {
 		out.there, out.secret, out.version = true, secret.UID, secret.ResourceVersion
 	}
@@ -112,8 +113,8 @@ func (c *Controller) refusal(of pullRequest, now circumstances, at time.Time) re
 func (c *Controller) SecretChanged(secret cache.ObjectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for of := range c.refusals {
-		if of.Namespace == secret.Namespace {
+	for of, last := range c.refusals {
+		if of.Namespace == secret.Namespace && last.named == secret.Name {
 			c.queue.Add(of.Key)
 		}
 	}
