@@ -46,10 +46,21 @@ type refusal struct {
 	at, looked time.Time
 }
 
+// pause is how long the repository is left alone after it was looked at last: twice as long as before each time.
+func (r refusal) pause() time.Duration {
+	if r.commit == "" {
+		return asksForges
+	}
+	return min(max(firstGlance, r.looked.Sub(r.at)), asksForges)
+}
+
 // refuse remembers that a pull request was refused.
 func (c *Controller) refuse(of pullRequest, now refusal) {
 	now.at = c.Clock.Now()
 	now.looked = now.at
+	if !now.waits {
+		c.queue.AddAfter(of.Key, now.pause())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refusals[of] = now
@@ -73,11 +84,7 @@ func (c *Controller) changed(ctx context.Context, p *weave.Pipeline, step promot
 	if last.waits {
 		return false
 	}
-	pause := asksForges
-	if last.commit != "" {
-		pause = min(max(firstGlance, last.looked.Sub(last.at)), asksForges)
-	}
-	if left := pause - now.Sub(last.looked); left > 0 {
+	if left := last.pause() - now.Sub(last.looked); left > 0 {
 		c.queue.AddAfter(of.Key, left)
 		return false
 	}
@@ -92,7 +99,7 @@ func (c *Controller) changed(ctx context.Context, p *weave.Pipeline, step promot
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refusals[of] = last
-	c.queue.AddAfter(of.Key, min(max(firstGlance, now.Sub(last.at)), asksForges))
+	c.queue.AddAfter(of.Key, last.pause())
 	return false
 }
 
