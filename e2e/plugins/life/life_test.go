@@ -68,7 +68,12 @@ spec:
   config: %s
 %s
 `, name, path, sum, config, strings.Join(more, "\n")))
-	s.Environment.Cleanup(s.T, "delete", "plugin", name, "--ignore-not-found")
+	removeAtEnd(s, name)
+}
+
+// removeAtEnd takes a plugin away when the test ends, before others ask for its port or its name.
+func removeAtEnd(s *framework.Scenario, name string) {
+	s.T.Cleanup(func() { s.Environment.Cleanup(s.T, "delete", "plugin", name, "--ignore-not-found") })
 }
 
 func read(s *framework.Scenario, name string) (v1alpha1.Plugin, error) {
@@ -280,7 +285,7 @@ kind: Plugin
 metadata: {name: changed}
 spec: {url: "file://%s", sha256: "%s"}
 `, path, sumOf([]byte("another program"))))
-	s.Environment.Cleanup(t, "delete", "plugin", "changed", "--ignore-not-found")
+	removeAtEnd(s, "changed")
 	add(s, "exits", "{behaviour: exits}")
 	add(s, "huge", "{behaviour: huge, bytes: 104857600}")
 	add(s, "other-protocol", "{behaviour: other-protocol}")
@@ -368,7 +373,7 @@ spec:
   logLevel: debug
   deployTargets: [{name: here, config: {folder: /tmp}}]
 `, toy, sumOf(content)))
-	s.Environment.Cleanup(t, "delete", "plugin", "toy", "--ignore-not-found")
+	removeAtEnd(s, "toy")
 	of, _ := awaitReady(s, "toy", 1)
 	if !slices.Contains(of.Stages, "TOY_SYNC") || !slices.Equal(of.Services, []string{"Deployment", "LiveState", "PlanPreview"}) || !slices.Equal(of.Targets, []string{"here"}) {
 		t.Errorf("it shows %+v", of)
