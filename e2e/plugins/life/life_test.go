@@ -298,7 +298,7 @@ spec: {url: "file://%s", sha256: "%s"}
 		"exits":          "exited with code 0, which nobody has asked it to",
 		"huge":           "larger than max",
 		"other-protocol": "on port",
-		"leaks":          "fatal error: ",
+		"leaks":          "the process ",
 		"names":          `"no name" is no name of a stage`,
 	} {
 		await(s, name, "says what is wrong", func(of v1alpha1.PluginStatus, _ bool, _, _ string) bool { return strings.Contains(of.LastError, want) })
