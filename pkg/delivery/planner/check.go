@@ -18,7 +18,9 @@ var builtin = []string{
 }
 
 // known reports whether there is a stage of this name: what those of a plugin are called is for the plugin to say.
-func known(stage delivery.Stage) bool { return stage.Plugin != "" || slices.Contains(builtin, stage.Name) }
+func known(stage delivery.Stage) bool {
+	return stage.Plugin != "" || slices.Contains(builtin, stage.Name)
+}
 
 // Check says what keeps a release from being run at all, so that nothing is applied anywhere.
 func Check(release delivery.Release) error {
