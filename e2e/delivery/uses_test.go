@@ -1,138 +1,93 @@
 package delivery
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
-// pluginManifest is a plugin whose program nobody runs: this server was started without --plugins-dir.
-func pluginManifest(name string) string {
-	return fmt.Sprintf(`
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Plugin
-metadata: {name: %s}
-spec:
-  url: file:///opt/plugins/wait
-  sha256: %s
-  config: {a: {b: [1, two]}}
-  deployTargets: [{name: dev_1, config: {kubeConfigPath: /etc/kubeconfig}}]
-`, name, strings.Repeat("0a", 32))
+// user is somebody who may write Applications, and use one plugin.
+const user = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: editor}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: USER}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: use-terraform-USER}
+rules: [{apiGroups: [delivery.manifold.dev], resources: [plugins], resourceNames: [terraform], verbs: [use]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: use-terraform-USER}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: use-terraform-USER}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: USER}]
+`
+
+// byPlugin is an application of a repository that a plugin alone delivers.
+func byPlugin(url, plugin string, lines ...string) string {
+	return strings.Join(append([]string{
+		"apiVersion: delivery.manifold.dev/v1alpha1", "kind: Application", "metadata: {name: infra}", "spec:", "  source: {git: {url: '" + url + "', path: infra, interval: 10s}}",
+		"  plugins: [{name: " + plugin + "}]", "  pluginsOnly: true",
+	}, lines...), "\n") + "\n"
 }
 
-// removed takes a plugin, which is in no namespace, away at the end of a test.
-func removed(s *framework.Scenario, name string) string {
-	s.T.Cleanup(func() { s.Logical.Try("delete", "plugin", name, "--ignore-not-found") })
-	return name
-}
-
-// A plugin is a program that runs on the server's own host.
-func TestNoRightInANamespaceMakesAPluginRun(t *testing.T) {
+func TestWhoMayUseAPluginHasItDeliverFilesThatAreNoManifests(t *testing.T) {
 	s := suite.Scenario(t)
-	name := removed(s, "plugin-rights")
-	s.Logical.Apply(pluginManifest(name))
-	everywhere := "plugin-rights-edit"
-	s.Logical.Kubectl("create", "clusterrolebinding", everywhere, "--clusterrole=edit", "--user=edith")
-	t.Cleanup(func() { s.Logical.Try("delete", "clusterrolebinding", everywhere) })
-	for user, role := range map[string]string{"adam": "admin", "edith": "edit", "vera": "view"} {
-		who := given(s, user, role, "get applications")
-		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection", "get", "list", "watch"} {
-			for _, resource := range []string{"plugins.delivery.manifold.dev", "plugins.delivery.manifold.dev/status"} {
-				if got := who.may(verb + " " + resource); got.Code == 0 {
-					t.Errorf("who has the role %s may %s %s", role, verb, resource)
-				}
-			}
-		}
-		expect.Refused(t, s.Logical.TryInput(pluginManifest("plugin-"+user), append([]string{"create", "-f", "-"}, who.flags...)...), "cannot create resource")
-		expect.Refused(t, who.try("annotate", "plugin", name, "delivery.manifold.dev/restart-at=now"), "forbidden")
-		expect.Refused(t, s.Logical.TryCLI(append([]string{"plugin", "restart", name}, who.flags...)...), "cannot patch resource")
-	}
-
-	s.Logical.Kubectl("create", "clusterrolebinding", "plugin-rights-view", "--clusterrole=manifold-plugins-view", "--user=vera")
-	t.Cleanup(func() { s.Logical.Try("delete", "clusterrolebinding", "plugin-rights-view") })
-	s.Logical.Poll("who is given the role sees plugins", func() error {
-		return framework.Failure(s.Logical.TryCLI("plugin", "list", name, "--as=vera"))
+	who := "pat-" + s.Namespace
+	s.Logical.Apply(strings.ReplaceAll(user, "USER", who))
+	t.Cleanup(func() {
+		s.Logical.Try("delete", "clusterrole", "use-terraform-"+who)
+		s.Logical.Try("delete", "clusterrolebinding", "use-terraform-"+who)
 	})
-	expect.Refused(t, s.Logical.TryCLI("plugin", "restart", name, "--as=vera"), "cannot patch resource")
-
-	// Nor does an administrator say what a plugin offers.
-	status := []string{"patch", "plugin", name, "--subresource=status", "--type=merge", "-p", `{"status":{"stages":["K8S_SYNC"]}}`}
-	expect.Refused(t, s.Logical.Try(status...), "Manifold alone writes the status of a plugin")
-	if got := s.Logical.Try(append(status, "--as=system:manifold:controller:plugins")...); got.Code != 0 {
-		t.Errorf("their controller may not write the status: %s", got)
+	applies := func(manifest string) framework.Result {
+		return s.Logical.TryInput(manifest, "apply", "-f", "-", "--as="+who)
 	}
-	expect.Refused(t, s.Logical.Try("annotate", "plugin", name, "a=b", "--as=system:manifold:controller:plugins"), "forbidden")
-}
+	s.Logical.Poll("somebody may write applications", func() error {
+		return framework.Failure(s.Logical.Try("auth", "can-i", "create", "applications.delivery.manifold.dev", "--as="+who))
+	})
+	repository := newGitRepository(t)
+	repository.commit("the first", map[string]string{"infra/main.tf": "resource {}\n"})
+	url := repository.serve()
 
-func TestPluginsExplainThemselvesAndRefuseWhatCannotBeByPath(t *testing.T) {
-	s := suite.Scenario(t)
-	for path, want := range map[string]string{
-		"plugin.spec.sha256":                        "A program whose checksum is another one is never run",
-		"plugin.spec.deployTargets.clusterSelector": "Each of them is then a place of its own",
-		"plug.status.restartedFor":                  "that the plugin was last restarted for",
-	} {
-		if got := strings.Join(strings.Fields(s.Logical.Kubectl("explain", path)), " "); !strings.Contains(got, want) {
-			t.Errorf("explain %s does not say %q:\n%s", path, want, got)
+	expect.Refused(t, applies(byPlugin(url, "ecs")), `spec.plugins[0].name: you need the right to "use" Plugin "ecs"`)
+	s.Logical.Poll("who may use a plugin names it", func() error { return framework.Failure(applies(byPlugin(url, "terraform"))) })
+	// Nothing is rendered, and a revision is the files of a commit.
+	s.Logical.Poll("the revision is there", func() error {
+		got := s.Logical.Try("get", "applicationrevision", "infra-v1", "-o", "jsonpath={.spec.content} {.spec.objects} {.spec.origin.path}")
+		if len(got.Stdout) < 64 || !strings.HasSuffix(got.Stdout, "  infra") {
+			return errors.New(got.String())
 		}
-	}
-	manifest := pluginManifest("plugin-refused")
-	for name, test := range map[string]struct{ old, with, want string }{
-		"no checksum":                  {strings.Repeat("0a", 32), `""`, "spec.sha256: Required value"},
-		"credentials in an address":    {"file:///opt/plugins/wait", "https://me:hunter2@example.com/wait", "spec.url: Forbidden"},
-		"a list for a config":          {"config: {a: {b: [1, two]}}", "config: [a]", `spec.config: Invalid value: "": must be an object`},
-		"a target twice":               {"deployTargets: [", "deployTargets: [{name: dev_1}, ", `spec.deployTargets[1].name: Duplicate value: "dev_1"`},
-		"a field that there isn't":     {"deployTargets", "deployTarget", `unknown field "spec.deployTarget"`},
-		"a limit that nothing fits in": {"config:", "limits: {memory: 1Mi}\n  config:", `spec.limits.memory: Invalid value: "1Mi"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := s.Subtest(t).Logical.TryInput(strings.Replace(manifest, test.old, test.with, 1), "create", "-f", "-", "--dry-run=server")
-			expect.Refused(t, got, test.want)
-		})
-	}
-}
+		return nil
+	})
+	awaitRelease(s, "infra-v1", "waits for the plugin, and says so", func(release v1alpha1.Release) bool {
+		return release.Status.Phase == v1alpha1.ReleasePending && strings.HasPrefix(release.Status.Message, "spec.plugins")
+	})
+	expect.Refused(t, applies(strings.Replace(byPlugin(url, "terraform"), "pluginsOnly: true", "pluginsOnly: false", 1)), "spec.pluginsOnly: Forbidden")
 
-func TestPluginsAreImportedShownAndRestarted(t *testing.T) {
-	s := suite.Scenario(t)
-	folder := t.TempDir()
-	program, file := filepath.Join(folder, "wait"), filepath.Join(folder, "piped.yaml")
-	const name = "plugin-imported"
-	write := func(path, content string) {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	// The files decide what is a new revision.
+	repository.commit("the second", map[string]string{"infra/main.tf": "resource { size = 2 }\n"})
+	s.Logical.Poll("a change of the files is another revision", func() error {
+		return framework.Failure(s.Logical.Try("get", "applicationrevision", "infra-v2"))
+	})
+
+	// Somebody who may write applications and use no plugin does not have one do other things by way of an application that names it.
+	ann := strings.ReplaceAll(strings.Split(user, "---")[0], "USER", "ann-"+s.Namespace)
+	s.Logical.Apply(strings.Replace(ann, "name: editor", "name: other-editor", 1))
+	s.Logical.Poll("ann may write applications", func() error {
+		return framework.Failure(s.Logical.Try("auth", "can-i", "update", "applications.delivery.manifold.dev", "--as=ann-"+s.Namespace))
+	})
+	patches := func(patch string) framework.Result {
+		return s.Logical.Try("patch", "application", "infra", "--type=merge", "-p", patch, "--as=ann-"+s.Namespace)
 	}
-	write(program, "#!/bin/sh\n")
-	write(file, "apiVersion: pipecd.dev/v1beta1\nkind: Piped\nspec:\n  projectID: shop\n  plugin:\n  - {name: "+name+", port: 7001, sourceURL: "+program+
-		", config: {a: 1}, deployTargets: [{name: dev, labels: {env: dev}, config: {masterURL: 'http://cluster-dev'}}]}\n")
-	removed(s, name)
-
-	printed := s.Logical.TryCLI("plugin", "import", file)
-	expect.Says(t, printed.Stderr, "Warning: spec.projectID is not honoured", "has the SHA-256 a8076d3d28d21e02012b20eaf7dbf75409a6277134439025f282e368e3305abf")
-	s.Logical.KubectlInput(printed.Stdout, "create", "--dry-run=server", "-f", "-")
-	expect.Says(t, s.Logical.CLI("plugin", "import", file, "--apply", "--dry-run"), "plugin/"+name+" imported (server dry run)")
-	if got := s.Logical.Try("get", "plugin", name); got.Code == 0 {
-		t.Fatalf("a trial has made it: %s", got)
-	}
-	expect.Says(t, s.Logical.CLI("plugin", "import", file, "--apply"), "plugin/"+name+" imported")
-	expect.Says(t, s.Logical.Kubectl("get", "plugin", name, "-o", "jsonpath={.spec.deployTargets} {.spec.port} {.spec.logLevel} {.metadata.generation}"),
-		`[{"config":{"masterURL":"http://cluster-dev"},"labels":{"env":"dev"},"name":"dev"}] 7001 info 1`)
-	s.Logical.CLI("plugin", "import", file, "--apply")
-	expect.Says(t, s.Logical.Kubectl("get", "plugin", name, "-o", "jsonpath={.metadata.generation}"), "1")
-
-	restart := s.Logical.TryCLI("plugin", "restart", name)
-	expect.Says(t, restart.Stdout, "plugin/"+name+" is asked to restart")
-	expect.Says(t, restart.Stderr, "is not ready: ")
-	asked := s.Logical.Kubectl("get", "plugin", name, "-o", `jsonpath={.metadata.annotations.delivery\.manifold\.dev/restart-at}`)
-	expect.Says(t, s.Logical.CLI("plugin", "get", name), "Ready: ", "a restart, by ", asked)
-
-	expect.Says(t, strings.Join(strings.Fields(s.Logical.CLI("plugin", "list", name)), " "), "NAME READY STAGES RESTARTS LAST ERROR AGE "+name)
-	got := s.Logical.TryCLI("plugin", "restart", name, "--wait", "--timeout", "1s")
-	if got.Code != 1 || !strings.Contains(got.Stderr, "has not restarted after 1s") {
-		t.Errorf("a restart that nobody does: %s", got)
+	expect.Refused(t, patches(`{"spec":{"source":{"git":{"path":"elsewhere"}}}}`), `spec.plugins[0].name: you need the right to "use" Plugin "terraform"`)
+	if got := patches(`{"spec":{"suspend":true}}`); got.Code != 0 {
+		t.Errorf("who may write it cannot stop it: %s", got)
 	}
 }
