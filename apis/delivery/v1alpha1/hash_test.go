@@ -35,3 +35,13 @@ func TestHashesKeepPartsApart(t *testing.T) {
 		t.Error("the names of targets do not count")
 	}
 }
+
+func TestTheHashOfARevisionIsAboutTheFilesThatPluginsDeliver(t *testing.T) {
+	targets := HashRevision([]RevisionTarget{{Name: "default", Hash: HashObjects(nil)}})
+	if HashWithContent(targets, "") != targets {
+		t.Error("without such files the hash is another one than before there were any")
+	}
+	if a, b := HashWithContent(targets, "a"), HashWithContent(targets, "b"); a == b || a == targets || a != HashWithContent(targets, "a") {
+		t.Errorf("hashes %s and %s", a, b)
+	}
+}

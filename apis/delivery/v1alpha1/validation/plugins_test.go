@@ -107,3 +107,33 @@ func TestWhoDeliversAnApplicationStays(t *testing.T) {
 		t.Errorf("and back: %v", errs)
 	}
 }
+
+func TestARevisionIsTheFilesThatItsHashIsAbout(t *testing.T) {
+	revision := func(content, hashed string) *v1alpha1.ApplicationRevision {
+		out := &v1alpha1.ApplicationRevision{}
+		out.Namespace, out.Name = "shop", "web-v1"
+		out.Spec.Application, out.Spec.Number, out.Spec.Content = "web", 1, content
+		out.Spec.Targets = []v1alpha1.RevisionTarget{{Name: "default", Hash: v1alpha1.HashObjects(nil)}}
+		out.Spec.Hash = v1alpha1.HashWithContent(v1alpha1.HashRevision(out.Spec.Targets), hashed)
+		return out
+	}
+	files := strings.Repeat("ab", 32)
+	for name, test := range map[string]struct {
+		revision *v1alpha1.ApplicationRevision
+		want     string
+	}{
+		"files":              {revision(files, files), ""},
+		"none":               {revision("", ""), ""},
+		"others":             {revision(files, strings.Repeat("cd", 32)), "spec.hash"},
+		"some, untold":       {revision("", files), "spec.hash"},
+		"what is no SHA-256": {revision("abc", "abc"), "spec.content"},
+	} {
+		var got []string
+		for _, err := range ValidateApplicationRevision(test.revision) {
+			got = append(got, err.Field)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: refused %q, want %q", name, got, test.want)
+		}
+	}
+}
