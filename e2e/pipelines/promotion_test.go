@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/manifold-dev/manifold/e2e/framework"
@@ -62,13 +63,19 @@ type promotions struct {
 
 const signingKey = "s3cret-word"
 
-func startPromotions(t *testing.T) *promotions {
+// freeAddress is one that nobody serves yet.
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	port, err := stock.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+func startPromotions(t *testing.T) *promotions {
+	t.Helper()
+	address := freeAddress(t)
 	e := framework.StartOwn(t, framework.Options{Clusters: []string{"east"}, ManifoldArgs: []string{"--promotion-webhook-address=" + address}})
 	s := framework.NewScenario(t, e)
 	transport, err := rest.TransportFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: e.Logical.Config.CAData, CAFile: e.Logical.Config.CAFile}})
@@ -213,6 +220,42 @@ spec:
 	p.await("4 is verified in staging", func(_, staging weave.EnvironmentStatus) bool { return phase(staging, "4", weave.PromotionVerified) })
 	if got := p.tag(p.prod); got != "2" {
 		t.Errorf("nobody has approved more than 2, and prod is to run %s", got)
+	}
+}
+
+// TestW33ANotificationIsOneEventThatSomebodyElseActsOn has the test act on it, as a job of CI would that watches events.
+func TestW33ANotificationIsOneEventThatSomebodyElseActsOn(t *testing.T) {
+	s := scenario(t)
+	prod := namespace(s, "prod")
+	s.Logical.Apply(deployed("web", "registry.example/web:1.0", "app: web"))
+	s.Logical.In(prod).Apply(deployed("web", "registry.example/web:1.0", "app: web"))
+	s.Logical.Apply(pipeline("web", "Deployment/web", "  promotion: {strategy: {notification: {}}}\n", environment{"dev", []string{s.Namespace}}, environment{"prod", []string{prod}}))
+	seen(s, "web", "prod", "1.0")
+	events := func() (out []corev1.Event) {
+		s.Helper()
+		var list corev1.EventList
+		if err := json.Unmarshal([]byte(s.Logical.Kubectl("get", "events", "--field-selector=reason=Promote,involvedObject.name=web", "-o", "json")), &list); err != nil {
+			t.Fatal(err)
+		}
+		return list.Items
+	}
+	if got := events(); len(got) > 0 {
+		t.Errorf("nothing is to be promoted, and there are the events %+v", got)
+	}
+
+	s.Logical.Apply(deployed("web", "registry.example/web:1.1", "app: web"))
+	promotedTo(s, "prod", "1.1", weave.PromotionStarted, "")
+	got := events()
+	if len(got) != 1 || got[0].Annotations["environment"] != "prod" || got[0].Annotations["version"] != "1.1" || got[0].InvolvedObject.Kind != "Pipeline" || got[0].InvolvedObject.APIVersion != "pipelines.weave.works/v1alpha1" {
+		t.Fatalf("the events are %+v", got)
+	}
+	if image := s.Logical.In(prod).Kubectl("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); image != "registry.example/web:1.0" {
+		t.Errorf("nobody has acted on it, and prod is to run %s", image)
+	}
+	s.Logical.In(prod).Kubectl("set", "image", "deployment/web", "web=registry.example/web:"+got[0].Annotations["version"])
+	promotedTo(s, "prod", "1.1", weave.PromotionVerified, "")
+	if again := events(); len(again) != 1 || again[0].UID != got[0].UID {
+		t.Errorf("the events are %+v, want the one", again)
 	}
 }
 

@@ -100,11 +100,44 @@ func TestW22W23W43AVersionIsPromotedByThePullRequestThatPeopleMerge(t *testing.T
 	}
 }
 
+// TestW43TheTagThatAKustomizationGivesAnImageIsPromotedWithoutAMarker has the manifest in a base, which no environment has of its own.
+func TestW43TheTagThatAKustomizationGivesAnImageIsPromotedWithoutAMarker(t *testing.T) {
+	s := scenario(t)
+	dev, prod := namespace(s, "dev"), namespace(s, "prod")
+	overlay := func(namespace, tag string) string {
+		return fmt.Sprintf("namespace: %s\nresources: [../base]\nimages:\n- name: ghcr.io/acme/web # of the shop\n  newTag: %q\n", namespace, tag)
+	}
+	forge := forgetest.New(t, weave.ForgeGitea, map[string]string{
+		"base/web.yaml": strings.Replace(promotable("", "unset", ""), ", namespace: ", "", 1), "base/kustomization.yaml": "resources: [web.yaml]\n",
+		"dev/kustomization.yaml": overlay(dev, "1.0"), "prod/kustomization.yaml": overlay(prod, "1.0"),
+	})
+	s.Logical.In(dev).Apply(promotable(dev, "1.0", ""))
+	s.Logical.In(prod).Apply(promotable(prod, "1.0", ""))
+	s.Logical.Kubectl("create", "secret", "generic", "fleet", "--from-literal=token="+forgetest.Token, "--from-literal=ca.crt="+string(forge.CA()))
+	s.Logical.Apply(pipeline("web", "Deployment/web", fmt.Sprintf(
+		"  promotion: {strategy: {pull-request: {type: gitea, url: %q, baseBranch: main, secretRef: {name: fleet}}}}\n", forge.CloneURL()),
+		environment{"dev", []string{dev}}, environment{"prod", []string{prod}}))
+
+	s.Logical.In(dev).Apply(promotable(dev, "2.0", ""))
+	promotedTo(s, "prod", "2.0", weave.PromotionStarted, "")
+	pulls := forge.Pulls()
+	if len(pulls) != 1 {
+		t.Fatalf("the pull requests are %+v", pulls)
+	}
+	for file, want := range map[string]string{"prod/kustomization.yaml": overlay(prod, "2.0"), "dev/kustomization.yaml": overlay(dev, "1.0"), "base/web.yaml": forge.File("main", "base/web.yaml")} {
+		if got := forge.File(pulls[0].Head, file); got != want {
+			t.Errorf("the branch has %s %q, want %q", file, got, want)
+		}
+	}
+}
+
 func TestW25APromotionThatTheRepositoryDoesNotTakeResumesOnceItDoes(t *testing.T) {
 	s, forge, dev, prod := fleet(t, func(*framework.Scenario, string) string { return "" })
 	forge.Commit("main", map[string]string{"copy/web.yaml": promotable(prod, "1.0", "")})
 	s.Logical.In(dev).Apply(promotable(dev, "2.0", ""))
-	promotedTo(s, "prod", "2.0", weave.PromotionFailed, "copy/web.yaml:1, prod/web.yaml:1")
+	if status := promotedTo(s, "prod", "2.0", weave.PromotionFailed, "copy/web.yaml:1, prod/web.yaml:1"); !status.Refused {
+		t.Errorf("it does not say that it waits for a change: %+v", status)
+	}
 	if pulls, branches := forge.Pulls(), forge.Branches(); len(pulls) > 0 || len(branches) > 1 {
 		t.Errorf("something was done half way: %+v, %v", pulls, branches)
 	}

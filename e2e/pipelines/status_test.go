@@ -264,6 +264,48 @@ func asked(s *framework.Scenario, cluster, which string) (out int) {
 	return out
 }
 
+// TestW38ATargetIsShownForAsLongAsItsAuthorMaySeeIt takes rights from who has named the targets of a pipeline, and gives them back.
+func TestW38ATargetIsShownForAsLongAsItsAuthorMaySeeIt(t *testing.T) {
+	s := scenario(t)
+	prod := namespace(s, "prod")
+	s.Logical.Apply(deployed("web", "registry.example/web:1.1", "app: web"))
+	s.Logical.In(prod).Apply(deployed("web", "registry.example/web:1.0", "app: web"))
+	s.Logical.Kubectl("create", "rolebinding", "author", "--clusterrole=edit", "--user=author")
+	s.Logical.In(prod).Kubectl("create", "rolebinding", "author", "--clusterrole=view", "--user=author")
+	author := func(manifest string) error {
+		return framework.Failure(s.Logical.TryInput(manifest, "apply", "-f", "-", "--as=author"))
+	}
+	manifest := pipeline("web", "Deployment/web", "", environment{"dev", []string{s.Namespace}}, environment{"prod", []string{prod}})
+	s.Logical.Poll("the author may define it", func() error { return author(manifest) })
+	shows(s, pipelines, "web", "prod", "Deployment/web 1.0*")
+
+	s.Logical.In(prod).Kubectl("delete", "rolebinding", "author")
+	shows(s, pipelines, "web", "prod", "")
+	shows(s, pipelines, "web", "dev", "Deployment/web 1.1*")
+	status, err := told(s, pipelines, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := meta.FindStatusCondition(status.Conditions, weave.ConditionReady)
+	if ready == nil || ready.Reason != "AuthorLacksRight" || !status.Environments["prod"].Targets[0].Denied {
+		t.Errorf("Ready is %+v, and prod %+v", ready, status.Environments["prod"])
+	}
+	expect.Says(t, ready.Message, `"author", who has named this target, has lost the right to list deployments.apps in namespace "`+prod+`"`)
+	// Nobody says that it was somebody else.
+	s.Logical.Kubectl("annotate", pipelines, "web", "--overwrite", `manifold.dev/authors=[{"user":"manifold-admin","groups":["system:masters"],"targets":["`+prod+`"]}]`, "--as=author")
+	if got := s.Logical.Kubectl("get", pipelines, "web", "-o", "jsonpath={.metadata.annotations.manifold\\.dev/authors}"); !strings.Contains(got, `"user":"author"`) || strings.Contains(got, "masters") {
+		t.Errorf("noted is %s", got)
+	}
+	shows(s, pipelines, "web", "prod", "")
+
+	s.Logical.In(prod).Kubectl("create", "rolebinding", "author", "--clusterrole=view", "--user=author")
+	shows(s, pipelines, "web", "prod", "Deployment/web 1.0*")
+	s.Logical.In(prod).Kubectl("delete", "rolebinding", "author")
+	shows(s, pipelines, "web", "prod", "")
+	s.Logical.Kubectl("label", pipelines, "web", "of=admin") // by somebody who may see it
+	shows(s, pipelines, "web", "prod", "Deployment/web 1.0*")
+}
+
 func TestATargetInAClusterShowsWhatManifoldHasPutThereAsItIsThere(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, "manifold.dev/clusters=dev")
