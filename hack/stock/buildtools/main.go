@@ -1,6 +1,6 @@
 // Command buildtools builds the stock programs that the test clusters run, as far as they are missing or not as pinned. With -clients it builds
-// Helm, Prometheus, the operators and the plugins that the end-to-end tests run against clusters, with -operators the further ones that
-// "make operators" runs, with -gateway the gateway that requests from outside go through.
+// Helm, Prometheus, the operators and the plugins that the end-to-end tests run against clusters, with -operators the further ones that "make operators" runs,
+// with -gateway the gateway that requests from outside go through, with -gitops the controllers of Flux and the forge that pipelines are tested with.
 package main
 
 import (
@@ -25,6 +25,7 @@ func run() error {
 	clients := flag.Bool("clients", false, "build Helm, Prometheus, the operators and the plugins of the end-to-end tests instead")
 	operators := flag.Bool("operators", false, "build the operators that are tested only when asked for instead")
 	gateway := flag.Bool("gateway", false, "build the gateway that is tested only when asked for instead")
+	gitops := flag.Bool("gitops", false, "build Flux and the forge that are tested only when asked for instead")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -40,6 +41,8 @@ func run() error {
 		build = tools.BuildOperators
 	case *gateway:
 		build = tools.BuildGateway
+	case *gitops:
+		build = tools.BuildGitOps
 	}
 	_, err = build(ctx, root, os.Stdout)
 	return err

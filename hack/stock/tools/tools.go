@@ -53,6 +53,10 @@ const (
 	ToyPluginOldest       = "toy-plugin-oldest"
 	WaitsPlugin           = "waits-plugin"
 	WaitsPluginOldest     = "waits-plugin-oldest"
+	FluxSource            = "flux-source-controller"
+	FluxKustomize         = "flux-kustomize-controller"
+	FluxHelm              = "flux-helm-controller"
+	Gitea                 = "gitea"
 )
 
 // program is a program to build.
@@ -102,6 +106,10 @@ const (
 	lwsFolder           = "hack/tools/lws"
 	traefikFolder       = "hack/tools/traefik"
 	pluginsFolder       = "hack/tools/plugins"
+	fluxSourceFolder    = "hack/tools/flux-source"
+	fluxKustomizeFolder = "hack/tools/flux-kustomize"
+	fluxHelmFolder      = "hack/tools/flux-helm"
+	giteaFolder         = "hack/tools/gitea"
 )
 
 func programs() []program {
@@ -198,13 +206,32 @@ func gatewayPrograms() []program {
 	return []program{{name: Traefik, module: traefik, pkg: traefik + "/cmd/traefik", folder: traefikFolder}}
 }
 
-// asked are the programs that are built one by one.
-func asked() []program {
-	return slices.Concat(clientPrograms(), pluginPrograms(), operatorPrograms(), gatewayPrograms())
+// gitopsPrograms are what pipelines stand between: the controllers of Flux, which bring to a cluster what a repository says, and a forge, where people
+// merge what a pipeline proposes. Together they take as long to build as Kubernetes.
+func gitopsPrograms() []program {
+	const (
+		source    = "github.com/fluxcd/source-controller"
+		kustomize = "github.com/fluxcd/kustomize-controller"
+		// It is built with a newer patch of fluxcd/pkg/chartutil than it was released with, which cannot be had from a proxy.
+		helm = "github.com/fluxcd/helm-controller"
+		// Releases after v1.26.0 have another path, by which they cannot be had from a proxy.
+		gitea = "code.gitea.io/gitea"
+	)
+	return []program{
+		{name: FluxSource, module: source, pkg: source, folder: fluxSourceFolder},
+		{name: FluxKustomize, module: kustomize, pkg: kustomize, folder: fluxKustomizeFolder},
+		{name: FluxHelm, module: helm, pkg: helm, folder: fluxHelmFolder},
+		{name: Gitea, module: gitea, pkg: gitea, tags: "sqlite,sqlite_unlock_notify", folder: giteaFolder},
+	}
 }
 
-// SourceOf returns the folder with the sources of the module that a program of BuildClients, BuildOperators or BuildGateway is built from, where
-// operators keep their CustomResourceDefinitions.
+// asked are the programs that are built one by one.
+func asked() []program {
+	return slices.Concat(clientPrograms(), pluginPrograms(), operatorPrograms(), gatewayPrograms(), gitopsPrograms())
+}
+
+// SourceOf returns the folder with the sources of the module that a program of BuildClient is built from, where operators keep their
+// CustomResourceDefinitions.
 func SourceOf(ctx context.Context, root, name string) (string, error) {
 	for _, p := range asked() {
 		if p.name == name {
@@ -304,7 +331,12 @@ func BuildGateway(ctx context.Context, root string, out io.Writer) (string, erro
 	return buildAll(ctx, root, gatewayPrograms(), out)
 }
 
-// BuildClient does the same for one program of BuildClients, BuildOperators or BuildGateway.
+// BuildGitOps does the same for the controllers of Flux and the forge that pipelines are tested with when that is asked for.
+func BuildGitOps(ctx context.Context, root string, out io.Writer) (string, error) {
+	return buildAll(ctx, root, gitopsPrograms(), out)
+}
+
+// BuildClient does the same for one program of BuildClients, BuildOperators, BuildGateway or BuildGitOps.
 func BuildClient(ctx context.Context, root string, out io.Writer, name string) (string, error) {
 	wanted := slices.DeleteFunc(asked(), func(p program) bool { return p.name != name })
 	if len(wanted) == 0 {
