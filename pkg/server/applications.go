@@ -20,25 +20,33 @@ import (
 const renderers = 2
 
 // newApplications makes the controller of applications.
-func (m *controllers) newApplications(c CompletedOptions) (*applications.Controller, error) {
+func (m *controllers) newApplications() (*applications.Controller, error) {
 	as := m.clients[v1alpha1.DeliveryUser]
 	config := asJSON(m.identities.As(v1alpha1.DeliveryUser))
 	objects, mapper, err := anyKind(config)
 	if err != nil {
 		return nil, err
 	}
+	o := applications.Options{
+		Own: m.own, Kube: m.informers, Client: as.manifold, Objects: as.kube, Dynamic: objects,
+		Mapper:   mapper,
+		Renderer: confined.New(confined.Bounds{}, renderers), Repositories: m.repositories,
+		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues, Drift: &m.drift,
+		Customs: m.custom.Objects(), ClusterScoped: m.clusterScoped, As: objectClients(config),
+	}
+	if m.plugins != nil {
+		o.Live = m.plugins.Live
+	}
+	return applications.New(o)
+}
+
+// newRepositories makes what fetches and keeps repositories.
+func newRepositories(c CompletedOptions) (*git.Client, error) {
 	repositories, err := git.New(c.dir.join("git"), git.Policy{Files: c.outbound.folders, PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, git.Limits{})
 	if err != nil {
 		return nil, fmt.Errorf("prepare for git: %w", err)
 	}
-	m.repositories = repositories
-	return applications.New(applications.Options{
-		Own: m.own, Kube: m.informers, Client: as.manifold, Objects: as.kube, Dynamic: objects,
-		Mapper:   mapper,
-		Renderer: confined.New(confined.Bounds{}, renderers), Repositories: repositories,
-		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues, Drift: &m.drift,
-		Customs: m.custom.Objects(), ClusterScoped: m.clusterScoped, As: objectClients(config),
-	})
+	return repositories, nil
 }
 
 // newAnnouncer makes what tells applications of pushes to their repositories.

@@ -42,7 +42,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/pipelines"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/host"
+	"github.com/manifold-dev/manifold/pkg/delivery/logs"
 	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -51,6 +51,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
 	"github.com/manifold-dev/manifold/pkg/server/identity"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
+	"github.com/manifold-dev/manifold/pkg/server/plugins"
 	"github.com/manifold-dev/manifold/pkg/server/pushes"
 	"github.com/manifold-dev/manifold/pkg/server/quota"
 	"github.com/manifold-dev/manifold/pkg/server/stock"
@@ -90,15 +91,17 @@ type controllers struct {
 	// clusterScoped are what applications have in no namespace.
 	clusterScoped *objects.ClusterScoped
 	events        record.EventBroadcaster
-	// repositories are read, and written where promotions say so. The controller of applications makes them.
+	// repositories are read, and written where promotions say so.
 	repositories *git.Client
+	// log is what is told of releases.
+	log *logs.Controller
 	// pushes tell applications that forges announce something.
 	pushes *pushes.Announcer
 	// pipelines shows what their targets run, and sights what of that clusters have by themselves.
 	pipelines *pipelines.Controller
 	sights    *sights.Sights
-	// plugins runs them, nil where none are run.
-	plugins *host.Host
+	// plugins are asked by others, nil where none are run.
+	plugins *plugins.Running
 	// drift is what is known of the drift of applications.
 	drift drifts.Board
 	parts []part
@@ -138,6 +141,12 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 		return nil, err
 	}
 	if m.upstream, err = m.newUpstream(c); err != nil {
+		return nil, err
+	}
+	if m.repositories, err = newRepositories(c); err != nil {
+		return nil, err
+	}
+	if m.log, err = m.newLog(); err != nil {
 		return nil, err
 	}
 	plugins, err := m.newPlugins(c)
@@ -269,7 +278,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	applications, err := m.newApplications(c)
+	applications, err := m.newApplications()
 	if err != nil {
 		return nil, err
 	}

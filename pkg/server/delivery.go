@@ -46,15 +46,23 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	controller, err := releases.New(releases.Options{
+	o := releases.Options{
 		Kube: m.informers, Manifold: m.own, Contents: m.contents, Complete: legacyscheme.Scheme.Default,
 		Client: m.clients[v1alpha1.DeliveryUser].manifold, Objects: objectClients(config), Mapper: mapper, Customs: m.custom.Objects(), ClusterScoped: m.clusterScoped, Routes: objects.NewRoutes(routes, mapper),
 		Recorder: m.recorder(known),
 		Grace:    m.grace, Queues: m.queues, Drift: &m.drift,
 		Measurer: m.newMeasurer(c), Scripts: m.newScripts(config),
-	})
+	}
+	if m.plugins != nil {
+		o.Calls, o.Planning = m.plugins.Calls, m.plugins.Planning
+	}
+	controller, err := releases.New(o)
 	if err != nil {
 		return nil, err
+	}
+	if m.plugins != nil {
+		m.plugins.Planning.Changed(controller.Look)
+		m.plugins.Host.Changed(controller.PluginChanged)
 	}
 	return []part{
 		{"releases", controller.Run},

@@ -16,8 +16,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/scripts"
 )
 
-// releaseParts are the controllers that tell of releases, and do nothing about them.
-func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
+// newLog makes what keeps the logs of releases.
+func (m *controllers) newLog() (*logs.Controller, error) {
 	log, err := logs.New(logs.Options{
 		Queues: m.queues, Informers: m.own, Client: m.clients[v1alpha1.DeliveryUser].manifold, Clock: clock.RealClock{},
 		Output: m.scriptOutput(m.newScripts(asJSON(m.identities.As(v1alpha1.DeliveryUser)))),
@@ -25,6 +25,11 @@ func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the logs of releases: %w", err)
 	}
+	return log, nil
+}
+
+// releaseParts are the controllers that tell of releases, and do nothing about them.
+func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
 	secrets := m.informers.Core().V1().Secrets()
 	notices, err := notify.New(notify.Options{
 		Queues: m.queues, Informers: m.own, Secrets: secrets.Lister(), SecretsSynced: secrets.Informer().HasSynced,
@@ -37,7 +42,7 @@ func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
 	if err := counted.Watch(c.name, m.own); err != nil {
 		return nil, err
 	}
-	return []part{{"logs of releases", log.Run}, {"notifications", notices.Run}}, nil
+	return []part{{"logs of releases", m.log.Run}, {"notifications", notices.Run}}, nil
 }
 
 // scriptOutput returns how the log of a release gets at what a script or the Job of a measurement has written.

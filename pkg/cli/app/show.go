@@ -40,7 +40,7 @@ func show(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.T
 			output.Filled(append([][]string{{"TARGET", "CLUSTER", "REVISION", "LIVE", "READY", "SYNC", "HEALTH", "MESSAGE"}}, targets...))...)
 	}
 	if plugins := pluginRows(application.Status.Plugins); len(plugins) > 0 {
-		lines = append(append(lines, ""), output.Table(append([][]string{{"PLUGIN", "DEPLOY TARGET", "RESOURCES", "SYNC", "HEALTH", "MESSAGE"}}, plugins...))...)
+		lines = append(append(lines, ""), output.Filled(append([][]string{{"PLUGIN", "DEPLOY TARGET", "RESOURCES", "SYNC", "HEALTH", "MESSAGE"}}, plugins...))...)
 	}
 	if drift := driftRows(&application.Status); len(drift) > 0 {
 		lines = append(append(lines, ""), output.Filled(append([][]string{{"DRIFT", "PATH", "WANTED", "FOUND", "CLUSTERS"}}, drift...))...)

@@ -2,10 +2,8 @@
 package plugins
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,14 +11,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
-
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/fetch"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/host"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/pipedservice"
 )
 
 // Options say whether plugins run beside the server, and as whom.
@@ -97,74 +87,4 @@ func openDir(path string, passable bool) (string, *os.File, error) {
 		return "", nil, errors.Join(err, lock.Close())
 	}
 	return path, lock, nil
-}
-
-// unserved is an address at which no call of a plugin is implemented.
-type unserved string
-
-// Address implements host.Services.
-func (u unserved) Address(string) (string, error) { return string(u), nil }
-
-// Close implements host.Services.
-func (unserved) Close(string) {}
-
-// Part is something that runs until its context ends.
-type Part struct {
-	Name string
-	Run  func(ctx context.Context) error
-}
-
-// New makes what runs plugins, whose calls the services answer; where there are none, plugins are told that no call is implemented. The folder is locked from then on.
-func (p *Options) New(services host.Services) (*host.Host, []Part, error) {
-	of, parts, err := p.newHost(services)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--plugins-dir: %w", err)
-	}
-	return of, parts, nil
-}
-
-func (p *Options) newHost(services host.Services) (_ *host.Host, parts []Part, err error) {
-	root := os.Geteuid() == 0
-	dir, lock, err := openDir(p.Dir, root)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, lock.Close())
-		}
-	}()
-	programs, err := fetch.New(filepath.Join(dir, "programs"), fetch.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	o := host.Options{Dir: dir, Programs: programs, Services: services, Clock: clock.RealClock{}}
-	if root {
-		o.Users = &process.Users{First: p.first, Last: p.last, Homes: filepath.Join(dir, "homes")}
-	}
-	if services == nil {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, nil, err
-		}
-		o.Services, parts = unserved(listener.Addr().String()), []Part{{"services for plugins", unimplemented(listener)}}
-	}
-	of := host.New(o)
-	if err := of.Prepare(); err != nil {
-		return nil, nil, err
-	}
-	return of, append(parts, Part{"host of plugins", func(ctx context.Context) error {
-		klog.FromContext(ctx).Info("Running plugins", "dir", dir, "usersOfTheirOwn", root)
-		return errors.Join(of.Run(ctx), lock.Close())
-	}}), nil
-}
-
-// unimplemented answers plugins, which dial before they answer themselves, that no call is implemented.
-func unimplemented(listener net.Listener) func(context.Context) error {
-	server := grpc.NewServer()
-	pipedservice.RegisterPluginServiceServer(server, pipedservice.UnimplementedPluginServiceServer{})
-	return func(ctx context.Context) error {
-		defer context.AfterFunc(ctx, server.Stop)()
-		return server.Serve(listener)
-	}
 }
