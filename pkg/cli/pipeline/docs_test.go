@@ -19,7 +19,7 @@ import (
 
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// manifests are the whole ones of a page, by their kinds.
+// manifests are the whole ones of a page, by their groups and kinds.
 func manifests(t *testing.T, page string) map[string][]*unstructured.Unstructured {
 	t.Helper()
 	content, err := os.ReadFile("../../../docs/delivery/" + page)
@@ -35,7 +35,8 @@ func manifests(t *testing.T, page string) map[string][]*unstructured.Unstructure
 		}
 		if object["kind"] != nil {
 			read := &unstructured.Unstructured{Object: object}
-			out[read.GetKind()] = append(out[read.GetKind()], read)
+			kind := read.GroupVersionKind().GroupKind().String()
+			out[kind] = append(out[kind], read)
 		}
 	}
 	return out
@@ -43,7 +44,7 @@ func manifests(t *testing.T, page string) map[string][]*unstructured.Unstructure
 
 // TestW31TheGuideFromCIHasEveryStepInItsOrder is about the steps that the document asks for, up to what starts the pipeline.
 func TestW31TheGuideFromCIHasEveryStepInItsOrder(t *testing.T) {
-	found := manifests(t, "pipelines-tekton.md")["Pipeline"]
+	found := manifests(t, "pipelines-tekton.md")["Pipeline.tekton.dev"]
 	if len(found) != 1 {
 		t.Fatalf("it has %d pipelines of Tekton, want one", len(found))
 	}
@@ -67,20 +68,24 @@ func TestW31TheGuideFromCIHasEveryStepInItsOrder(t *testing.T) {
 	}
 }
 
-func TestThePipelineOfTheGuideIsTaken(t *testing.T) {
-	found := manifests(t, "pipelines-guide.md")["Pipeline"]
-	if len(found) != 1 {
-		t.Fatalf("it has %d pipelines, want one", len(found))
+func TestThePipelinesOfTheGuidesAreTaken(t *testing.T) {
+	const kind = weave.Kind + "." + weave.Group
+	guide, ci := manifests(t, "pipelines-guide.md")[kind], manifests(t, "pipelines-tekton.md")[kind]
+	if len(guide) != 2 || len(ci) != 1 {
+		t.Fatalf("the pages have %d pipelines and %d, want two and one", len(guide), len(ci))
 	}
-	p, err := weave.Read(found[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if errs := weave.Validate(p); len(errs) > 0 {
-		t.Errorf("a server refuses it: %v", errs.ToAggregate())
-	}
-	if len(p.Spec.Environments) != 3 || !p.PromotionOf(p.Spec.Environments[2]).Manual || p.PromotionOf(p.Spec.Environments[1]).Manual {
-		t.Errorf("it is %+v, want three environments, of which a person promotes to the last", p.Spec)
+	for i, found := range append(guide, ci...) {
+		p, err := weave.Read(found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if errs := weave.Validate(p); len(errs) > 0 {
+			t.Errorf("a server refuses it: %v", errs.ToAggregate())
+		}
+		byRequest := i == 1
+		if len(p.Spec.Environments) != 3 || p.PromotionOf(p.Spec.Environments[2]).Manual == byRequest || p.PromotionOf(p.Spec.Environments[1]).Manual {
+			t.Errorf("it is %+v, want three environments, of which a person promotes to the last, by a pull request or by a command", p.Spec)
+		}
 	}
 }
 
