@@ -28,8 +28,8 @@ stripped := -s -w
 # The tests of hack/stock start a cluster, as those of e2e do.
 not_units := '^[^ ]*/\(e2e/[^ ]*\|hack/stock\) '
 unit_packages = $(shell go list -f '{{.ImportPath}} ' ./... | grep -v $(not_units))
-# The operators and the gateway that take long to build are tested by "make operators" and "make gateway" alone.
-end_to_end_packages = $(shell go list ./hack/stock ./e2e/... | grep -v -e '/e2e/operators$$' -e '/e2e/gateway$$')
+# The operators, the gateway, Flux and the forge that take long to build are tested by "make operators", "make gateway" and "make gitops" alone.
+end_to_end_packages = $(shell go list ./hack/stock ./e2e/... | grep -v -e '/e2e/operators$$' -e '/e2e/gateway$$' -e '/e2e/gitops$$')
 # Packages that do not link Kubernetes itself are light enough to be tested with the race detector, but for those whose tests say that they
 # are not for it. They are found by pattern: it passes over a package that has no files for the detector, where naming one is an error.
 light_packages = $(shell go list -race -f '{{.ImportPath}} {{join .Deps " "}} {{join .IgnoredGoFiles " "}} ' ./... | \
@@ -77,7 +77,7 @@ unit: ## Run the unit tests, those of light packages with the race detector
 .PHONY: test
 test: build unit tools clients ## Run all tests: units, then end to end
 	@echo "end-to-end tests"
-	go vet ./e2e/operators ./e2e/gateway
+	go vet ./e2e/operators ./e2e/gateway ./e2e/gitops
 	go test -count=1 -p 1 -timeout 60m $(end_to_end_packages)
 
 .PHONY: operators
@@ -89,6 +89,12 @@ operators: build tools ## Build further released operators and run them beside a
 gateway: build tools ## Build a released gateway and send requests through it into stock clusters; ARGS are passed on
 	@go run ./hack/stock/buildtools -gateway
 	go test -count=1 -timeout 60m ./e2e/gateway $(ARGS)
+
+.PHONY: gitops
+gitops: build tools ## Build released Flux controllers and a released forge, and run pipelines between them; ARGS are passed on
+	@go run ./hack/stock/buildtools -clients
+	@go run ./hack/stock/buildtools -gitops
+	go test -count=1 -timeout 60m ./e2e/gitops $(ARGS)
 
 .PHONY: hostile
 hostile: build tools ## Attack a logical cluster for longer than the end-to-end tests do: storms of many gigabytes; ARGS are passed on
