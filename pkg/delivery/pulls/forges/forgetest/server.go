@@ -1,6 +1,5 @@
 // Package forgetest runs forges for tests: a real git server with one repository, which git's own program serves, and beside it the part of a forge's API that
-// pull requests need, as its public reference describes it. No released forge is run: of the five types Gitea alone is a Go module, and its newest release, 1.27,
-// needs modules that the module proxy does not serve.
+// pull requests need, as its public reference describes it. The one released forge that can be built, Gitea, is what e2e/gitops runs.
 package forgetest
 
 import (
