@@ -20,8 +20,8 @@ func TestAViewGivesNoRightsAndTakesOneOfItsOwn(t *testing.T) {
 	east := through(s, "east")
 
 	// The token is good for the view of that cluster alone.
-	expect.Refused(t, plain(s, east, "east", "").Try("get", "configmaps"), "Unauthorized")
-	expect.Refused(t, plain(s, east, "east", "/clusters/west").Try("get", "configmaps"), "Unauthorized")
+	expect.Refused(t, plain(s, east, "east", "").Try("get", "configmaps"), "You must be logged in to the server")
+	expect.Refused(t, plain(s, east, "east", "/clusters/west").Try("get", "configmaps"), "You must be logged in to the server")
 	// RBAC counts as on the plain path.
 	for _, args := range [][]string{
 		{"get", "configmaps", "-n", "kube-system"}, {"get", "secrets", "-A"}, {"get", "nodes"}, {"get", "clusters.manifold.dev"}, {"create", "namespace", "mine"},
