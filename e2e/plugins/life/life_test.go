@@ -337,8 +337,8 @@ spec: {url: "file://%s", sha256: "%s"}
 // A server without a folder for plugins runs none, and says so.
 func TestWhereNoPluginsRunTheySaySo(t *testing.T) {
 	s := framework.NewScenario(t, shared.Get(t))
-	add(s, "off", "{stages: [OFF_SYNC]}")
-	awaitReady(s, "off", 1)
+	add(s, "idle", "{stages: [IDLE_SYNC]}")
+	awaitReady(s, "idle", 1)
 	restart := func(args ...string) {
 		t.Helper()
 		s.Environment.Manifold.SetArgs(args...)
@@ -347,11 +347,11 @@ func TestWhereNoPluginsRunTheySaySo(t *testing.T) {
 		}
 	}
 	restart()
-	await(s, "off", "says that none are run", func(of v1alpha1.PluginStatus, ready bool, reason, message string) bool {
+	await(s, "idle", "says that none are run", func(of v1alpha1.PluginStatus, ready bool, reason, message string) bool {
 		return !ready && reason == v1alpha1.PluginReasonHostDisabled && strings.Contains(message, "--plugins-dir") && len(of.Stages) == 0
 	})
 	restart(runs...)
-	awaitReady(s, "off", 2)
+	awaitReady(s, "idle", 2)
 }
 
 // Plugins of PipeCD are made with its SDK.
