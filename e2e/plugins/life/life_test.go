@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/hack/stock"
+	"github.com/manifold-dev/manifold/hack/stock/tools"
 )
 
 var (
@@ -356,7 +357,7 @@ func TestWhereNoPluginsRunTheySaySo(t *testing.T) {
 
 // Plugins of PipeCD are made with its SDK.
 func TestAPluginOfTheSDKBecomesReady(t *testing.T) {
-	toy := framework.PluginProgram(t, "toy")
+	toy := framework.PluginProgram(t, tools.ToyPlugin)
 	content, err := os.ReadFile(toy)
 	if err != nil {
 		t.Fatal(err)
