@@ -3,10 +3,12 @@ package releases
 import (
 	"errors"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/planning"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
 )
 
 // Planning has plugins say how releases go. It does not block: a planning.WaitError says what is waited for.
@@ -26,6 +28,10 @@ func (c *Controller) ask(plan *v1alpha1.ReleasePlan, q planning.Question) error 
 	}
 	if err != nil {
 		return err
+	}
+	// What plugins have left to what is built in was not looked at before.
+	if _, _, errs := read.Stages(answer.Stages, field.NewPath("spec", "pipeline", "stages")); len(errs) > 0 {
+		return errs.ToAggregate()
 	}
 	plan.Strategy, plan.Reason = v1alpha1.ReleaseStrategy(answer.Strategy), answer.Reason
 	plan.Stages, plan.Plugins, plan.Versions, plan.Previews = answer.Stages, answer.Plugins, answer.Versions, answer.Previews

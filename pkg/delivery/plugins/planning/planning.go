@@ -195,7 +195,7 @@ func (a *asking) owned() ([]v1alpha1.Stage, error) {
 	return out, nil
 }
 
-// owner finds the plugin of a stage among those of the application.
+// owner finds the plugin of a stage among those of the application. One that only waits is built in where none of them offers it.
 func (a *asking) owner(stage *v1alpha1.Stage, place int) error {
 	var offered []string
 	for i := range a.members {
@@ -219,6 +219,9 @@ func (a *asking) owner(stage *v1alpha1.Stage, place int) error {
 		return nil
 	case len(offered) > 1:
 		return fmt.Errorf("%s.plugin: stage %s is offered by several plugins: set this field to one of %s", at, stage.Name, listed(offered))
+	}
+	if name := v1alpha1.CanonicalStageName(stage.Name); name == v1alpha1.StageWait || name == v1alpha1.StageWaitApproval {
+		return nil // it waits for time or people, whoever delivers
 	}
 	if others := a.Directory.Offers(stage.Name); len(others) > 0 {
 		return fmt.Errorf("%s.name: none of spec.plugins offers stage %s; %s would: add it there", at, stage.Name, listed(others))

@@ -158,16 +158,17 @@ func TestWhoRunsAStage(t *testing.T) {
 		waits  string
 		refuse string
 	}{
-		"the one that offers it":                  {uses: plugin("toy", "third"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, want: "toy"},
-		"the one that it names":                   {uses: plugin("toy", "twin"), stage: v1alpha1.Stage{Name: "TOY_SYNC", Plugin: "twin"}, want: "twin"},
-		"nobody, of two":                          {uses: plugin("toy", "twin"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, refuse: `spec.pipeline.stages[0].plugin: stage TOY_SYNC is offered by several plugins: set this field to one of toy, twin`},
-		"one of those of the application alone":   {uses: plugin("twin"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, want: "twin"},
-		"nobody, if only others would":            {uses: plugin("third"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, refuse: `spec.pipeline.stages[0].name: none of spec.plugins offers stage TOY_SYNC; toy, twin would: add it there`},
-		"nobody at all":                           {uses: plugin("third"), stage: v1alpha1.Stage{Name: "MAGIC"}, refuse: `spec.pipeline.stages[0].name: no plugin offers stage MAGIC`},
-		"not the one that it names":               {uses: plugin("third"), stage: v1alpha1.Stage{Name: "TOY_SYNC", Plugin: "third"}, refuse: `spec.pipeline.stages[0].name: plugin "third" has no stage TOY_SYNC; it has WAIT, TOY_UNDO`},
-		"not one that is none of the application": {uses: plugin("third"), stage: v1alpha1.Stage{Name: "TOY_SYNC", Plugin: "toy"}, refuse: `spec.pipeline.stages[0].plugin: "toy" is none of spec.plugins`},
-		"Manifold, if it is built in":             {uses: plugin("third"), mixed: true, stage: v1alpha1.Stage{Name: "WAIT"}, want: ""},
-		"a plugin, if nothing else delivers":      {uses: plugin("third"), stage: v1alpha1.Stage{Name: "WAIT"}, want: "third"},
+		"the one that offers it":                                      {uses: plugin("toy", "third"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, want: "toy"},
+		"the one that it names":                                       {uses: plugin("toy", "twin"), stage: v1alpha1.Stage{Name: "TOY_SYNC", Plugin: "twin"}, want: "twin"},
+		"nobody, of two":                                              {uses: plugin("toy", "twin"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, refuse: `spec.pipeline.stages[0].plugin: stage TOY_SYNC is offered by several plugins: set this field to one of toy, twin`},
+		"one of those of the application alone":                       {uses: plugin("twin"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, want: "twin"},
+		"nobody, if only others would":                                {uses: plugin("third"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, refuse: `spec.pipeline.stages[0].name: none of spec.plugins offers stage TOY_SYNC; toy, twin would: add it there`},
+		"nobody at all":                                               {uses: plugin("third"), stage: v1alpha1.Stage{Name: "MAGIC"}, refuse: `spec.pipeline.stages[0].name: no plugin offers stage MAGIC`},
+		"not the one that it names":                                   {uses: plugin("third"), stage: v1alpha1.Stage{Name: "TOY_SYNC", Plugin: "third"}, refuse: `spec.pipeline.stages[0].name: plugin "third" has no stage TOY_SYNC; it has WAIT, TOY_UNDO`},
+		"not one that is none of the application":                     {uses: plugin("third"), stage: v1alpha1.Stage{Name: "TOY_SYNC", Plugin: "toy"}, refuse: `spec.pipeline.stages[0].plugin: "toy" is none of spec.plugins`},
+		"Manifold, if it is built in":                                 {uses: plugin("third"), mixed: true, stage: v1alpha1.Stage{Name: "WAIT"}, want: ""},
+		"a plugin, if nothing else delivers":                          {uses: plugin("third"), stage: v1alpha1.Stage{Name: "WAIT"}, want: "third"},
+		"Manifold, if it waits and no plugin of the application does": {uses: plugin("toy"), stage: v1alpha1.Stage{Name: "WAIT"}, want: ""},
 		"a plugin that is not ready is waited for": {
 			uses: plugin("toy", "lazy"), stage: v1alpha1.Stage{Name: "TOY_SYNC"}, waits: `spec.plugins[1]: plugin "lazy" is not ready: it starts`,
 		},
