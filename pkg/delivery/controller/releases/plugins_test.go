@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -35,6 +36,8 @@ func byPlugins(stages ...v1alpha1.Stage) func(*v1alpha1.Application) {
 
 func TestAReleaseWaitsForItsPluginsAndGoesOnByItself(t *testing.T) {
 	w := newWorld(t, both...)
+	w.calls = &toy{w: w, begun: map[string]time.Time{}}
+	w.restart()
 	w.given(byPlugins(stage("TOY_SYNC", "", "")))
 	w.revise(1, []string{v1alpha1.DefaultTarget})
 	w.asks("web-a", "web-v1", nil)
