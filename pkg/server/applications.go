@@ -42,7 +42,7 @@ func (m *controllers) newApplications() (*applications.Controller, error) {
 
 // newRepositories makes what fetches and keeps repositories.
 func newRepositories(c CompletedOptions) (*git.Client, error) {
-	repositories, err := git.New(c.dir.join("git"), git.Policy{Files: c.outbound.folders, PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, git.Limits{})
+	repositories, err := git.New(c.dir.join("git"), c.outgoing.Git(), git.Limits{})
 	if err != nil {
 		return nil, fmt.Errorf("prepare for git: %w", err)
 	}

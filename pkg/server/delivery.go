@@ -23,7 +23,6 @@ import (
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldscheme "github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
-	"github.com/manifold-dev/manifold/internal/outbound"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases"
 	"github.com/manifold-dev/manifold/pkg/delivery/measure"
@@ -61,7 +60,6 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	if m.plugins != nil {
-		m.plugins.Planning.Changed(controller.Look)
 		m.plugins.Host.Changed(controller.PluginChanged)
 	}
 	return []part{
@@ -77,7 +75,7 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 func (m *controllers) newMeasurer(c CompletedOptions) *measure.Measurer {
 	core, apps := m.informers.Core().V1(), m.informers.Apps().V1()
 	return measure.New(measure.Options{
-		Policy: outbound.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, Secrets: core.Secrets().Lister(), Releases: m.own.Delivery().V1alpha1().Releases().Lister(),
+		Policy: c.outgoing.Policy(), Secrets: core.Secrets().Lister(), Releases: m.own.Delivery().V1alpha1().Releases().Lister(),
 		Pods: core.Pods().Lister(), ReplicaSets: apps.ReplicaSets().Lister(), Deployments: apps.Deployments().Lister(),
 		StatefulSets: apps.StatefulSets().Lister(), Clock: clock.RealClock{},
 	})

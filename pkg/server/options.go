@@ -26,6 +26,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/etcd"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
 	"github.com/manifold-dev/manifold/pkg/server/mirrors"
+	"github.com/manifold-dev/manifold/pkg/server/outgoing"
 	"github.com/manifold-dev/manifold/pkg/server/plugins"
 	"github.com/manifold-dev/manifold/pkg/server/podwebhooks"
 )
@@ -43,8 +44,8 @@ type Options struct {
 	Silence Silence
 	// Bounds say how much is kept of one cluster.
 	Bounds Bounds
-	// Outbound says what may be called of what users name.
-	Outbound Outbound
+	// Outgoing says what may be called of what users name.
+	Outgoing outgoing.Options
 	// Promotions says how CI is heard about promotions.
 	Promotions Promotions
 	// Plugins says whether plugins run beside the server.
@@ -104,7 +105,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 			"Default is the external hostname, or the address that is advertised or bound, with the secure port.")
 	o.Silence.addFlags(fs)
 	o.Bounds.addFlags(fs)
-	o.Outbound.addFlags(fs)
+	o.Outgoing.AddFlags(fs)
 	o.Promotions.addFlags(fs)
 	o.Plugins.AddFlags(fs)
 	stock := o.ServerRunOptions.Flags()
@@ -132,7 +133,7 @@ type completedOptions struct {
 	embeddedEtcd *etcd.Server
 	silence      Silence
 	bounds       Bounds
-	outbound     *Outbound
+	outgoing     *outgoing.Options
 	promotions   Promotions
 	plugins      plugins.Options
 	podAdmission *podwebhooks.Webhooks
@@ -156,14 +157,14 @@ func (c *completedOptions) queues() work.Names {
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
 // --etcd-servers names another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
-	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outbound.validate(), o.Promotions.validate(), o.Plugins.Validate()); err != nil {
+	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outgoing.Validate(), o.Promotions.validate(), o.Plugins.Validate()); err != nil {
 		return CompletedOptions{}, err
 	}
 	dir, err := openDataDir(o.DataDir)
 	if err != nil {
 		return CompletedOptions{}, err
 	}
-	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds, outbound: &o.Outbound, promotions: o.Promotions, plugins: o.Plugins,
+	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds, outgoing: &o.Outgoing, promotions: o.Promotions, plugins: o.Plugins,
 		podAdmission: &o.podAdmission, joined: &o.joined}
 	completed := CompletedOptions{c}
 	defer func() {

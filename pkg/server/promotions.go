@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
-	"github.com/manifold-dev/manifold/internal/outbound"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/promotions"
 	"github.com/manifold-dev/manifold/pkg/delivery/pulls"
 	webhooks "github.com/manifold-dev/manifold/pkg/server/promotions"
@@ -54,7 +53,7 @@ func (m *controllers) newPromotions(c CompletedOptions) (*promotions.Controller,
 	out := promotions.New(promotions.Options{
 		Kinds: m.custom.Objects(), Dynamic: client, Events: m.clients[v1alpha1.PromotionsUser].kube.CoreV1(), Objects: objectClients(config),
 		Mapper:  mapper,
-		Pulls:   pulls.New(m.repositories, outbound.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, clock.RealClock{}),
+		Pulls:   pulls.New(m.repositories, c.outgoing.Policy(), clock.RealClock{}),
 		Secrets: secrets.Lister(), SecretsSynced: secrets.Informer().HasSynced, Recorder: m.recorder(scheme.Scheme), Queues: m.queues,
 	})
 	changed := func(obj any) {

@@ -9,7 +9,6 @@ import (
 	api "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
-	"github.com/manifold-dev/manifold/internal/outbound"
 	"github.com/manifold-dev/manifold/pkg/delivery/insight/counted"
 	"github.com/manifold-dev/manifold/pkg/delivery/logs"
 	"github.com/manifold-dev/manifold/pkg/delivery/notify"
@@ -34,7 +33,7 @@ func (m *controllers) releaseParts(c CompletedOptions) ([]part, error) {
 	notices, err := notify.New(notify.Options{
 		Queues: m.queues, Informers: m.own, Secrets: secrets.Lister(), SecretsSynced: secrets.Informer().HasSynced,
 		Client: m.clients[v1alpha1.DeliveryUser].manifold, Recorder: m.recorder(scheme.Scheme),
-		Policy: outbound.Policy{PlainHTTP: c.outbound.PlainHTTP, Allow: c.outbound.allow}, Clock: clock.RealClock{},
+		Policy: c.outgoing.Policy(), Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the notifications: %w", err)

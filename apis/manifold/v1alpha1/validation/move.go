@@ -37,7 +37,7 @@ func validateBound(bound *intstr.IntOrString, part bool, path *field.Path) field
 	return nil
 }
 
-// isNone tells whether a bound is 0 of any number of replicas.
+// isNone reports whether a bound is 0 of any number of replicas.
 func isNone(bound *intstr.IntOrString) bool {
 	if bound == nil {
 		return false

@@ -38,7 +38,7 @@ func whereDrifted(objects []drift.Object) (drifted, unclear map[string]string) {
 	return drifted, unclear
 }
 
-// inSync tells whether the objects of an application are what was released, nil if nobody has looked yet.
+// inSync reports whether the objects of an application are what was released, nil if nobody has looked yet.
 func inSync(objects []drift.Object, known bool) *metav1.Condition {
 	if !known {
 		return nil

@@ -105,7 +105,7 @@ func (p *plan) undoneDrift() []string {
 	return []string{"spec.drift.heal is not honoured: what spec.source.selector selects is for those to put back who apply it"}
 }
 
-// honoured tells whether all is done that the file and the application ask for.
+// honoured reports whether all is done that the file and the application ask for.
 func (p *plan) honoured() *metav1.Condition {
 	if len(p.undone) == 0 {
 		return condition(v1alpha1.ApplicationHonoured, metav1.ConditionTrue, reasonHonoured, "")

@@ -152,7 +152,7 @@ func sum(into *v1alpha1.ApplicationStatus) {
 	into.Sync, into.Health = state.Sync(syncs), state.Health(healths)
 }
 
-// released tells whether the wanted revision runs in all targets.
+// released reports whether the wanted revision runs in all targets.
 func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.ApplicationStatus, of automation.State, wrong string) *metav1.Condition {
 	current, open, passed := of.Current(), of.Open(), of.Passed()
 	no := func(reason, message string) *metav1.Condition {

@@ -81,7 +81,7 @@ func statusOf(plugin *v1alpha1.Plugin, of host.Status) shown {
 	return out
 }
 
-// stages tells whether the names of a plugin's stages are its own.
+// stages reports whether the names of a plugin's stages are its own.
 func stages(of host.Status) (distinct bool, reason, message string) {
 	if len(of.Shared) > 0 {
 		var said []string

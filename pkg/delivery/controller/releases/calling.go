@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -26,8 +25,11 @@ type Calls interface {
 	Changed(tell func(app cache.ObjectName))
 }
 
-// watchCalls has applications looked at whose plugins have got further, and ends the calls for releases that are gone.
-func (c *Controller) watchCalls() error {
+// watchPlugins has applications looked at whose plugins have planned, or got further, and ends the calls for releases that are gone.
+func (c *Controller) watchPlugins() error {
+	if c.Planning != nil {
+		c.Planning.Changed(c.queue.Add)
+	}
 	if c.Calls == nil {
 		return nil
 	}
@@ -56,7 +58,7 @@ func (c *Controller) call(s situation, due stages.Call) delivery.Outcome {
 		Application: s.app, Release: s.last, Revision: c.revisions.of(s.last), Stage: due.Stage, Name: due.Name, Attempt: due.Attempt + 1, Until: due.Until,
 	}
 	var err error
-	if run.Before, err = c.ranBefore(s.last); err == nil {
+	if run.Before, err = c.revisions.before(s.last); err == nil {
 		var outcome delivery.Outcome
 		if outcome, err = c.Calls.Outcome(run); err == nil {
 			return outcome
@@ -65,16 +67,4 @@ func (c *Controller) call(s situation, due stages.Call) delivery.Outcome {
 	// It is asked again when something changes, or soon.
 	c.queue.AddAfter(cache.MetaObjectToName(s.app), time.Second)
 	return delivery.Outcome{Phase: delivery.Running, Message: delivery.Said(err.Error())}
-}
-
-// ranBefore is the revision that ran when a release began, nil if there was none.
-func (c *Controller) ranBefore(release *v1alpha1.Release) (*v1alpha1.ApplicationRevision, error) {
-	if release.Status.BeforeRevision == "" {
-		return nil, nil
-	}
-	revision, err := c.revisions.ApplicationRevisions(release.Namespace).Get(release.Status.BeforeRevision)
-	if apierrors.IsNotFound(err) {
-		return nil, nil // a plugin does as if there had been none
-	}
-	return revision, err
 }

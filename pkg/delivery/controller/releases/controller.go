@@ -212,7 +212,7 @@ func (c *Controller) watch() error {
 		return fmt.Errorf("watch clusters: %w", err)
 	}
 	c.synced = append(append(c.synced, synced...), registration.HasSynced)
-	return c.watchCalls()
+	return c.watchPlugins()
 }
 
 // differs reports whether a cluster has changed in what releases go by.

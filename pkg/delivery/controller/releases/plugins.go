@@ -14,6 +14,8 @@ import (
 // Planning has plugins say how releases go. It does not block: a planning.WaitError says what is waited for.
 type Planning interface {
 	Plan(q planning.Question) (*planning.Answer, error)
+	// Changed has somebody told of the application whose release has been planned.
+	Changed(tell func(app cache.ObjectName))
 }
 
 // ask has plugins plan a release.
@@ -37,9 +39,6 @@ func (c *Controller) ask(plan *v1alpha1.ReleasePlan, q planning.Question) error 
 	plan.Stages, plan.Plugins, plan.Versions, plan.Previews = answer.Stages, answer.Plugins, answer.Versions, answer.Previews
 	return nil
 }
-
-// Look has the releases of an application looked at, as when plugins have planned one.
-func (c *Controller) Look(application cache.ObjectName) { c.queue.Add(application) }
 
 // PluginChanged has the applications looked at that use a plugin which is ready now, or no longer is. It does not block.
 func (c *Controller) PluginChanged(plugin string) {

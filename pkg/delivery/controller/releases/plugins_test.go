@@ -25,6 +25,8 @@ func (p *planned) Plan(q planning.Question) (*planning.Answer, error) {
 	return p.answer, p.err
 }
 
+func (p *planned) Changed(func(cache.ObjectName)) {}
+
 func byPlugins(stages ...v1alpha1.Stage) func(*v1alpha1.Application) {
 	return func(app *v1alpha1.Application) {
 		app.Spec.Plugins, app.Spec.PluginsOnly = []v1alpha1.ApplicationPlugin{{Name: "toy"}}, true
@@ -63,7 +65,7 @@ func TestAReleaseWaitsForItsPluginsAndGoesOnByItself(t *testing.T) {
 			{Name: "TOY_UNDO", ID: "rollback-stage-0", Plugin: "toy", Planned: &v1alpha1.PlannedStage{Rollback: true}},
 		},
 	}
-	w.Look(cache.NewObjectName("shop", "web"))
+	w.Controller.queue.Add(cache.NewObjectName("shop", "web"))
 	w.step()
 	got := w.release("web-a").Status
 	if got.Phase != v1alpha1.ReleaseRunning || got.Plan == nil || got.Plan.Reason != "because" || len(got.Plan.Plugins) != 1 || len(got.Plan.Versions) != 1 || len(got.Plan.Targets) > 0 {

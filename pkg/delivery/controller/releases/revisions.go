@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -98,4 +99,16 @@ func (r revisions) of(release *v1alpha1.Release) *v1alpha1.ApplicationRevision {
 		}
 	}
 	return gone
+}
+
+// before is the revision that ran when a release began, nil if there was none.
+func (r revisions) before(release *v1alpha1.Release) (*v1alpha1.ApplicationRevision, error) {
+	if release.Status.BeforeRevision == "" {
+		return nil, nil
+	}
+	revision, err := r.ApplicationRevisions(release.Namespace).Get(release.Status.BeforeRevision)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // a plugin does as if there had been none
+	}
+	return revision, err
 }

@@ -1,4 +1,4 @@
-package server
+package outgoing
 
 import (
 	"net"
@@ -19,15 +19,15 @@ func TestAnAdminSaysWhichNetworksMayBeCalled(t *testing.T) {
 		"not where clouds keep secrets":  {address: "169.254.169.254", networks: []string{"127.0.0.0/8"}},
 		"this machine, if an admin says": {address: "127.0.0.1", networks: []string{"192.0.2.0/24", "127.0.0.0/8"}, want: true},
 	} {
-		o := Outbound{Networks: test.networks}
-		if err := o.validate(); err != nil {
+		o := Options{Networks: test.networks}
+		if err := o.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		if got := o.allow(net.ParseIP(test.address)); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
-	if err := (&Outbound{Networks: []string{"everywhere"}}).validate(); err == nil {
+	if err := (&Options{Networks: []string{"everywhere"}}).Validate(); err == nil {
 		t.Error("what is no network is taken for one")
 	}
 }
@@ -45,12 +45,12 @@ func TestAnAdminSaysBelowWhichFoldersRepositoriesMayBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Outbound{Files: []string{link}}
-	if err := o.validate(); err != nil || len(o.folders) != 1 || o.folders[0] != want {
+	o := Options{Files: []string{link}}
+	if err := o.Validate(); err != nil || len(o.folders) != 1 || o.folders[0] != want {
 		t.Errorf("folders %q and error %v, want %q", o.folders, err, want)
 	}
 	for _, name := range []string{file, filepath.Join(real, "gone")} {
-		if err := (&Outbound{Files: []string{name}}).validate(); err == nil || !strings.Contains(err.Error(), "--outbound-files") {
+		if err := (&Options{Files: []string{name}}).Validate(); err == nil || !strings.Contains(err.Error(), "--outbound-files") {
 			t.Errorf("error %v for %s, want one that names the flag", err, name)
 		}
 	}

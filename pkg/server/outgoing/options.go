@@ -1,4 +1,5 @@
-package server
+// Package outgoing says what the server may call of what users name.
+package outgoing
 
 import (
 	"fmt"
@@ -9,10 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/manifold-dev/manifold/internal/outbound"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
 )
 
-// Outbound says what may be called of what users name: repositories, metrics, and whoever is to be notified.
-type Outbound struct {
+// Options say what may be called of what users name: repositories, metrics, and whoever is to be notified.
+type Options struct {
 	// Networks may be called beside all addresses that are found by routing.
 	Networks []string
 	// PlainHTTP allows to call without TLS, without credentials.
@@ -25,7 +27,8 @@ type Outbound struct {
 	folders []string
 }
 
-func (o *Outbound) addFlags(fs *pflag.FlagSet) {
+// AddFlags adds the flags.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Networks, "outbound-networks", o.Networks,
 		"Networks, such as 127.0.0.0/8, in which addresses may be called that users name for repositories, metrics and notifications. "+
 			"Others may be called if they are found by routing: the addresses of the server's own machine, of all its interfaces, and link-local ones are not.")
@@ -34,7 +37,8 @@ func (o *Outbound) addFlags(fs *pflag.FlagSet) {
 		"Folders of the server's own disk below which whoever may write Applications may read git repositories, by file:// URLs. None by default.")
 }
 
-func (o *Outbound) validate() error {
+// Validate refuses what cannot be, by the flag.
+func (o *Options) Validate() error {
 	o.networks = nil
 	for _, text := range o.Networks {
 		_, network, err := net.ParseCIDR(text)
@@ -72,11 +76,21 @@ func realFolder(name string) (string, error) {
 }
 
 // allow reports whether an address may be called.
-func (o *Outbound) allow(address net.IP) bool {
+func (o *Options) allow(address net.IP) bool {
 	for _, network := range o.networks {
 		if network.Contains(address) {
 			return true
 		}
 	}
 	return outbound.Reachable(address)
+}
+
+// Policy is what holds for all calls.
+func (o *Options) Policy() outbound.Policy {
+	return outbound.Policy{PlainHTTP: o.PlainHTTP, Allow: o.allow}
+}
+
+// Git is what holds for repositories.
+func (o *Options) Git() git.Policy {
+	return git.Policy{Files: o.folders, PlainHTTP: o.PlainHTTP, Allow: o.allow}
 }
