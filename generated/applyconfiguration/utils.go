@@ -86,6 +86,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.PluginRecordSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginResource"):
 		return &deliveryv1alpha1.PluginResourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginServiceAccountRef"):
+		return &deliveryv1alpha1.PluginServiceAccountRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginSpec"):
 		return &deliveryv1alpha1.PluginSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginStatus"):

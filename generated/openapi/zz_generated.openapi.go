@@ -66,6 +66,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PluginRecordList{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginRecordList(ref),
 		v1alpha1.PluginRecordSpec{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginRecordSpec(ref),
 		v1alpha1.PluginResource{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_PluginResource(ref),
+		v1alpha1.PluginServiceAccountRef{}.OpenAPIModelName():            schema_manifold_apis_delivery_v1alpha1_PluginServiceAccountRef(ref),
 		v1alpha1.PluginSpec{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_PluginSpec(ref),
 		v1alpha1.PluginStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginStatus(ref),
 		v1alpha1.PluginTarget{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginTarget(ref),
@@ -3325,6 +3326,36 @@ func schema_manifold_apis_delivery_v1alpha1_PluginResource(ref common.ReferenceC
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_PluginServiceAccountRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginServiceAccountRef names a ServiceAccount by whose rights a plugin works in clusters.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is that of the ServiceAccount, in which the plugin works unless it says another one.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the ServiceAccount.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "name"},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_PluginSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3614,8 +3645,14 @@ func schema_manifold_apis_delivery_v1alpha1_PluginTarget(ref common.ReferenceCal
 					},
 					"clusterSelector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "clusterSelector selects clusters by the labels of their Cluster objects. Each of them is then a place of its own, which has the name of the cluster, and the labels and the config that are said here; name is that of the group.",
+							Description: "clusterSelector selects clusters by the labels of their Cluster objects. Each of them is then a place of its own, which has the name of the cluster, and the labels and the config that are said here; name is that of the group. To the config comes kubeConfigPath, the path of a kubeconfig by which the plugin works in the view of that cluster, and, unless it says another one, appStateInformer.namespace.",
 							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"),
+						},
+					},
+					"serviceAccountRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "serviceAccountRef is the ServiceAccount by whose rights the plugin works in the clusters that clusterSelector selects, whoever has started a release. It needs the right to use their views. Required with clusterSelector.",
+							Ref:         ref(v1alpha1.PluginServiceAccountRef{}.OpenAPIModelName()),
 						},
 					},
 				},
@@ -3623,7 +3660,7 @@ func schema_manifold_apis_delivery_v1alpha1_PluginTarget(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", "io.k8s.apimachinery.pkg.runtime.RawExtension"},
+			v1alpha1.PluginServiceAccountRef{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector", "io.k8s.apimachinery.pkg.runtime.RawExtension"},
 	}
 }
 

@@ -86,6 +86,9 @@ type PluginSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
+// PluginKubeconfigField is the field of the configuration of a target that the server writes where that stands for a cluster. PipeCD's plugins for Kubernetes have it.
+const PluginKubeconfigField = "kubeConfigPath"
+
 // PluginTarget is a place that a plugin deploys to.
 type PluginTarget struct {
 	// name is how applications refer to the place. It must be unique within the plugin.
@@ -97,9 +100,22 @@ type PluginTarget struct {
 	// +optional
 	Config *runtime.RawExtension `json:"config,omitempty"`
 	// clusterSelector selects clusters by the labels of their Cluster objects. Each of them is then a place of its own, which has the name of the cluster,
-	// and the labels and the config that are said here; name is that of the group.
+	// and the labels and the config that are said here; name is that of the group. To the config comes kubeConfigPath, the path of a kubeconfig by which
+	// the plugin works in the view of that cluster, and, unless it says another one, appStateInformer.namespace.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+	// serviceAccountRef is the ServiceAccount by whose rights the plugin works in the clusters that clusterSelector selects, whoever has started a release. It
+	// needs the right to use their views. Required with clusterSelector.
+	// +optional
+	ServiceAccountRef *PluginServiceAccountRef `json:"serviceAccountRef,omitempty"`
+}
+
+// PluginServiceAccountRef names a ServiceAccount by whose rights a plugin works in clusters.
+type PluginServiceAccountRef struct {
+	// namespace is that of the ServiceAccount, in which the plugin works unless it says another one.
+	Namespace string `json:"namespace"`
+	// name is that of the ServiceAccount.
+	Name string `json:"name"`
 }
 
 // PluginLogLevel is how much a plugin logs.
@@ -155,6 +171,20 @@ const (
 	PluginReasonOwnUser = "OwnUser"
 	// PluginReasonServersUser is that the process runs as the user of the server, who is not root.
 	PluginReasonServersUser = "ServersUser"
+)
+
+// PluginTargetsReady is the condition type of a Plugin that is False while clusters that it selects are no deploy targets, or cannot be reached as such. Only
+// Plugins that select clusters have it.
+const PluginTargetsReady = "TargetsReady"
+
+// Reasons of the condition TargetsReady.
+const (
+	// PluginReasonComplete is that each cluster that is selected is a deploy target.
+	PluginReasonComplete = "Complete"
+	// PluginReasonAccountMissing is that a ServiceAccount does not exist by whose rights the plugin is to work.
+	PluginReasonAccountMissing = "ServiceAccountMissing"
+	// PluginReasonTokenFailed is that there is no token of a ServiceAccount, or no new one. It is asked for again.
+	PluginReasonTokenFailed = "TokenFailed"
 )
 
 // Reasons of the condition Ready.

@@ -266,6 +266,11 @@ func (in PluginResource) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginServiceAccountRef) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginServiceAccountRef"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PluginSpec) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSpec"
 }

@@ -785,6 +785,17 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: type
       type:
         scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginServiceAccountRef
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
+    - name: namespace
+      type:
+        scalar: string
+      default: ""
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSpec
   map:
     fields:
@@ -897,6 +908,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: serviceAccountRef
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginServiceAccountRef
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginTargetStatus
   map:
     fields:

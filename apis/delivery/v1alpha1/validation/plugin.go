@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/internal/fields"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
 // Bounds of what a plugin may hold.
@@ -182,9 +184,35 @@ func validatePluginTargets(targets []v1alpha1.PluginTarget, at *field.Path) fiel
 			errs = append(errs, field.Required(at.Child("labels").Key(""), "a label has a key"))
 		}
 		errs = append(errs, validateOpaque(target.Config, at.Child("config"))...)
-		if target.ClusterSelector != nil {
-			errs = append(errs, fields.Selector(target.ClusterSelector, at.Child("clusterSelector"))...)
+		errs = append(errs, validateTargetClusters(target, at)...)
+	}
+	return errs
+}
+
+// validateTargetClusters refuses targets that stand for clusters without saying by whose rights, and others that say so.
+func validateTargetClusters(target *v1alpha1.PluginTarget, at *field.Path) field.ErrorList {
+	account, ref := target.ServiceAccountRef, at.Child("serviceAccountRef")
+	if target.ClusterSelector == nil {
+		if account != nil {
+			return field.ErrorList{field.Forbidden(ref, "is for targets that stand for clusters: give them by clusterSelector")}
 		}
+		return nil
+	}
+	errs := fields.Selector(target.ClusterSelector, at.Child("clusterSelector"))
+	if target.Config != nil {
+		var content map[string]json.RawMessage
+		_ = json.Unmarshal(target.Config.Raw, &content) // what is no object was refused
+		if _, says := content[v1alpha1.PluginKubeconfigField]; says {
+			errs = append(errs, field.Forbidden(at.Child("config", v1alpha1.PluginKubeconfigField), "the server writes a kubeconfig for each cluster, and its path here"))
+		}
+	}
+	if account == nil {
+		return append(errs, field.Required(ref, "say by the rights of which ServiceAccount the plugin works in the clusters"))
+	}
+	errs = append(errs, fields.Name(account.Name, ref.Child("name"), validation.IsDNS1123Subdomain)...)
+	errs = append(errs, fields.Name(account.Namespace, ref.Child("namespace"), validation.IsDNS1123Label)...)
+	if slices.Contains(manifold.ProtectedNamespaces(), account.Namespace) {
+		errs = append(errs, field.Forbidden(ref.Child("namespace"), "nothing of the logical cluster works by the rights of Kubernetes' own accounts, or Manifold's"))
 	}
 	return errs
 }

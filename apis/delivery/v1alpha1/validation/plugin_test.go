@@ -53,7 +53,7 @@ url: oci://registry.example:5000/plugins/kubernetes:v0.4.0@sha256:` + sum + `
 config: {chartRepositories: [{name: a}]}
 deployTargets:
 - {name: dev_1, labels: {env: "", "team name": any thing}, config: {masterURL: "https://one"}}
-- {name: clusters, clusterSelector: {matchLabels: {region: eu}}}
+- {name: clusters, clusterSelector: {matchLabels: {region: eu}}, config: {appStateInformer: {namespace: web}}, serviceAccountRef: {namespace: shop, name: deployer}}
 port: 7001
 logLevel: debug
 limits: {memory: 512Mi, files: 64, processes: 16}
@@ -94,8 +94,34 @@ suspend: true
 		},
 		"a label without a key": {spec: `deployTargets: [{name: a, labels: {"": b}}]`, want: []string{"spec.deployTargets[0].labels[]: Required value"}},
 		"a selector that selects by nothing": {
-			spec: "deployTargets: [{name: a, clusterSelector: {matchExpressions: [{key: region, operator: Near}]}}]",
+			spec: "deployTargets: [{name: a, clusterSelector: {matchExpressions: [{key: region, operator: Near}]}, serviceAccountRef: {namespace: shop, name: deployer}}]",
 			want: []string{"spec.deployTargets[0].clusterSelector.matchExpressions[0].operator: Invalid value"},
+		},
+		"clusters by nobody's rights": {
+			spec: "deployTargets: [{name: a}, {name: b, clusterSelector: {}}]", want: []string{"spec.deployTargets[1].serviceAccountRef: Required value: say by the rights"},
+		},
+		"rights without clusters": {
+			spec: "deployTargets: [{name: a, serviceAccountRef: {namespace: shop, name: deployer}}]", want: []string{"spec.deployTargets[0].serviceAccountRef: Forbidden"},
+		},
+		"an account without its names": {
+			spec: "deployTargets: [{name: a, clusterSelector: {}, serviceAccountRef: {}}]",
+			want: []string{"spec.deployTargets[0].serviceAccountRef.name: Required value", "spec.deployTargets[0].serviceAccountRef.namespace: Required value"},
+		},
+		"names that no account has": {
+			spec: "deployTargets: [{name: a, clusterSelector: {}, serviceAccountRef: {namespace: ../shop, name: a/b}}]",
+			want: []string{`spec.deployTargets[0].serviceAccountRef.name: Invalid value: "a/b"`, `spec.deployTargets[0].serviceAccountRef.namespace: Invalid value: "../shop"`},
+		},
+		"an account of Kubernetes' own": {
+			spec: "deployTargets: [{name: a, clusterSelector: {}, serviceAccountRef: {namespace: kube-system, name: default}}]",
+			want: []string{"spec.deployTargets[0].serviceAccountRef.namespace: Forbidden"},
+		},
+		"an account of ours": {
+			spec: "deployTargets: [{name: a, clusterSelector: {}, serviceAccountRef: {namespace: manifold-system, name: default}}]",
+			want: []string{"spec.deployTargets[0].serviceAccountRef.namespace: Forbidden"},
+		},
+		"another kubeconfig for clusters": {
+			spec: "deployTargets: [{name: a, clusterSelector: {}, config: {kubeConfigPath: /etc/mine}, serviceAccountRef: {namespace: shop, name: deployer}}]",
+			want: []string{"spec.deployTargets[0].config.kubeConfigPath: Forbidden"},
 		},
 		"a port of the system": {spec: "port: 80", want: []string{"spec.port: Invalid value: 80: must be from 1024 to 65535"}},
 		"a port below 0":       {spec: "port: -1", want: []string{"spec.port: Invalid value: -1"}},

@@ -19,8 +19,12 @@ type PluginTargetApplyConfiguration struct {
 	// config is what the plugin needs to know of the place, an object that reaches it as it is.
 	Config *runtime.RawExtension `json:"config,omitempty"`
 	// clusterSelector selects clusters by the labels of their Cluster objects. Each of them is then a place of its own, which has the name of the cluster,
-	// and the labels and the config that are said here; name is that of the group.
+	// and the labels and the config that are said here; name is that of the group. To the config comes kubeConfigPath, the path of a kubeconfig by which
+	// the plugin works in the view of that cluster, and, unless it says another one, appStateInformer.namespace.
 	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
+	// serviceAccountRef is the ServiceAccount by whose rights the plugin works in the clusters that clusterSelector selects, whoever has started a release. It
+	// needs the right to use their views. Required with clusterSelector.
+	ServiceAccountRef *PluginServiceAccountRefApplyConfiguration `json:"serviceAccountRef,omitempty"`
 }
 
 // PluginTargetApplyConfiguration constructs a declarative configuration of the PluginTarget type for use with
@@ -64,5 +68,13 @@ func (b *PluginTargetApplyConfiguration) WithConfig(value runtime.RawExtension) 
 // If called multiple times, the ClusterSelector field is set to the value of the last call.
 func (b *PluginTargetApplyConfiguration) WithClusterSelector(value *v1.LabelSelectorApplyConfiguration) *PluginTargetApplyConfiguration {
 	b.ClusterSelector = value
+	return b
+}
+
+// WithServiceAccountRef sets the ServiceAccountRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ServiceAccountRef field is set to the value of the last call.
+func (b *PluginTargetApplyConfiguration) WithServiceAccountRef(value *PluginServiceAccountRefApplyConfiguration) *PluginTargetApplyConfiguration {
+	b.ServiceAccountRef = value
 	return b
 }
