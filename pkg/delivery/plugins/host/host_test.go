@@ -476,6 +476,28 @@ func TestFilesChangeWithoutARestart(t *testing.T) {
 	}
 }
 
+func TestFilesThatAPluginIsToHaveNoMoreGo(t *testing.T) {
+	w := newWorld(t)
+	w.add("a", &program{stages: []string{"A"}}, func(s *Spec) { s.Files = map[string]string{"east.token": "one", "west.token": "two"} })
+	w.awaitReady("a")
+	gone := func(name string) func() bool {
+		return func() bool {
+			_, err := os.Stat(filepath.Join(w.host.Folder("a"), name))
+			return os.IsNotExist(err)
+		}
+	}
+	if gone("east.token")() || gone("west.token")() {
+		t.Error("the files are not there")
+	}
+	w.set("a", func(s *Spec) { s.Files = map[string]string{"west.token": "two"} })
+	w.eventually("the file goes", gone("east.token"))
+	if gone("west.token")() {
+		t.Error("the other one went, too")
+	}
+	w.set("a", func(s *Spec) { s.Targets = []plugins.Target{{Name: "here"}} })
+	w.eventually("the next process has none", gone("west.token"))
+}
+
 func TestAPluginThatCannotBeRunSaysWhy(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", &program{stages: []string{"A"}}, func(s *Spec) { s.Problem = "two targets are named east" })

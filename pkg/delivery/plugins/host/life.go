@@ -80,8 +80,8 @@ func (l *life) watch(ctx context.Context) end {
 			if l.differs() {
 				return l.drain(ctx)
 			}
-			if err := process.WriteFiles(l.host.home(l.name), l.user, l.spec.Files); err != nil {
-				return l.giveUp("write its files: " + err.Error())
+			if err := l.write(l.user, l.spec.Files); err != nil {
+				return l.giveUp(err.Error())
 			}
 		case said := <-l.answers:
 			l.asking = false

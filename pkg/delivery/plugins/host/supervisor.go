@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -32,6 +33,8 @@ type supervisor struct {
 	name string
 	// changed tells that something else is wanted.
 	changed chan struct{}
+	// files are the names of those that lie in its folder because of its spec. Only run has to do with them.
+	files []string
 
 	mu     sync.Mutex
 	spec   *Spec
@@ -311,8 +314,8 @@ func (s *supervisor) start(spec Spec, program string, output *process.Output) (*
 			return nil, fmt.Errorf("give it a user of its own: %w", err)
 		}
 	}
-	if err := process.WriteFiles(of.Home, of.User, spec.Files); err != nil {
-		return nil, fmt.Errorf("write its files: %w", err)
+	if err := s.write(of.User, spec.Files); err != nil {
+		return nil, err
 	}
 	conn, err := dial(port)
 	if err != nil {
@@ -340,6 +343,23 @@ func (s *supervisor) start(spec Spec, program string, output *process.Output) (*
 		}
 	})
 	return out, nil
+}
+
+// write has the files of the plugin in its folder, and those no more that were there before.
+func (s *supervisor) write(user *process.User, files map[string]string) error {
+	home := s.host.home(s.name)
+	if err := process.WriteFiles(home, user, files); err != nil {
+		return fmt.Errorf("write its files: %w", err)
+	}
+	gone := slices.DeleteFunc(s.files, func(name string) bool {
+		_, stays := files[name]
+		return stays
+	})
+	if err := process.RemoveFiles(home, gone); err != nil {
+		return fmt.Errorf("remove files that it is to have no more: %w", err)
+	}
+	s.files = slices.Collect(maps.Keys(files))
+	return nil
 }
 
 // portTries is how often a free port is looked for that no other plugin is about to listen on.

@@ -34,6 +34,27 @@ func WriteFiles(home string, user *User, files map[string]string) error {
 	return nil
 }
 
+// RemoveFiles removes files of the folder of a program. Those that are not there are none.
+func RemoveFiles(home string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	folder, err := os.OpenRoot(home)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	for _, name := range names {
+		if err := folder.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 func writeFile(folder *os.Root, name, content string, user *User) error {
 	if info, err := folder.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(content)) {
 		if has, err := folder.ReadFile(name); err == nil && string(has) == content {
