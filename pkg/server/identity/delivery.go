@@ -101,3 +101,14 @@ func promotes(a authorizer.Attributes) bool {
 	}
 	return rbac.RulesAllow(a, accounts...)
 }
+
+// asksForTokens allows to ask for tokens of ServiceAccounts of the namespaces that go to clusters, which Plugins name. What calls plugins has no such right.
+func asksForTokens(a authorizer.Attributes) bool {
+	if _, refused := projection.NamespaceRefusal(a.GetNamespace()); refused || a.GetNamespace() == "" {
+		return false
+	}
+	return rbac.RulesAllow(a, tokens)
+}
+
+// tokens is the rule for tokens of ServiceAccounts.
+var tokens = may("create", corev1.GroupName, "serviceaccounts/token")

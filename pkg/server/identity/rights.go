@@ -111,7 +111,7 @@ var controllers = map[string]controller{
 		may("update", corev1.GroupName, "pods/status"), // that no cluster can run them
 		may("update", v1alpha1.GroupName, "placementpolicies/status", "clusterplacementpolicies/status"),
 	)},
-	v1alpha1.PluginsUser: {anywhere: []rbacv1.PolicyRule{
+	v1alpha1.PluginsUser: {also: asksForTokens, anywhere: []rbacv1.PolicyRule{
 		may("get", delivery.GroupName, delivery.ResourcePlugins),
 		may("update,patch", delivery.GroupName, delivery.ResourcePlugins+"/status"),
 	}},

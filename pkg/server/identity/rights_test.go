@@ -125,7 +125,7 @@ var wantRights = map[string][]string{
 		"patch jobs.batch",
 		"update clusterplacementpolicies/status.manifold.dev", "update placementpolicies/status.manifold.dev",
 	},
-	v1alpha1.PluginsUser:        {"get plugins.delivery.manifold.dev", "patch,update plugins/status.delivery.manifold.dev"},
+	v1alpha1.PluginsUser:        {"get plugins.delivery.manifold.dev", "patch,update plugins/status.delivery.manifold.dev", "create serviceaccounts/token in shop"},
 	v1alpha1.PluginServicesUser: {"create,get,update pluginrecords.delivery.manifold.dev"},
 	v1alpha1.PromotionsUser: {
 		"get pipelines.pipelines.weave.works", "patch pipelines/status.pipelines.weave.works",

@@ -13,6 +13,14 @@ import (
 // AdminsGroup is bound to cluster-admin at start; kubeadm uses the same name for the same purpose.
 const AdminsGroup = "kubeadm:cluster-admins"
 
+// LocalURL is how programs on this host reach a server that binds an address.
+func LocalURL(host net.IP, port int) string {
+	if host == nil || host.IsUnspecified() {
+		host = net.IPv4(127, 0, 0, 1)
+	}
+	return "https://" + net.JoinHostPort(host.String(), strconv.Itoa(port))
+}
+
 // WriteAdminKubeconfig writes a self-contained kubeconfig of the administrator to path, readable for the owner alone. What somebody has
 // added to it, such as a namespace to work in, stays.
 func (p Store) WriteAdminKubeconfig(path string, host net.IP, port int) error {
@@ -28,9 +36,6 @@ func (p Store) WriteAdminKubeconfig(path string, host net.IP, port int) error {
 	if err != nil {
 		return fmt.Errorf("admin kubeconfig: %w", err)
 	}
-	if host == nil || host.IsUnspecified() {
-		host = net.IPv4(127, 0, 0, 1)
-	}
 	const name = "manifold"
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
@@ -38,7 +43,7 @@ func (p Store) WriteAdminKubeconfig(path string, host net.IP, port int) error {
 		config.CurrentContext = name
 	}
 	config.Clusters[name] = &clientcmdapi.Cluster{
-		Server:                   "https://" + net.JoinHostPort(host.String(), strconv.Itoa(port)),
+		Server:                   LocalURL(host, port),
 		CertificateAuthorityData: ca,
 	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}

@@ -3,7 +3,10 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -28,6 +34,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/host"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/targets"
 )
 
 const (
@@ -44,14 +51,21 @@ type Host interface {
 	Keep(names, checksums []string) error
 	Status(name string) (host.Status, bool)
 	Changed(func(plugin string))
+	// Folder is where the files of a plugin are.
+	Folder(name string) string
 }
 
 // Options say what a Controller works with.
 type Options struct {
 	Plugins  deliveryinformers.PluginInformer
 	Clusters informers.ClusterInformer
+	// Accounts are those by whose rights plugins work in clusters.
+	Accounts coreinformers.ServiceAccountInformer
 	// Host is nil where this server runs no plugins.
 	Host Host
+	// Tokens gives tokens of the accounts, to the identity of this controller, and Access says where plugins reach the logical cluster.
+	Tokens kubernetes.Interface
+	Access targets.Access
 	// Client writes statuses, as the identity of this controller.
 	Client   client.PluginsGetter
 	Recorder record.EventRecorder
@@ -65,8 +79,13 @@ type Controller struct {
 	Options
 	plugins  deliverylisters.PluginLister
 	clusters listers.ClusterLister
+	accounts corelisters.ServiceAccountLister
 	queue    workqueue.TypedRateLimitingInterface[string]
 	synced   []cache.InformerSynced
+
+	mu sync.Mutex
+	// given are the accesses that plugins have, by the plugin and the cluster. It is guarded by mu.
+	given map[string]map[string]given
 }
 
 // New registers with the informers, which the caller starts afterwards.
@@ -75,7 +94,8 @@ func New(o Options) (*Controller, error) {
 		o.Clock = clock.RealClock{}
 	}
 	c := &Controller{
-		Options: o, plugins: o.Plugins.Lister(), clusters: o.Clusters.Lister(),
+		Options: o, plugins: o.Plugins.Lister(), clusters: o.Clusters.Lister(), accounts: o.Accounts.Lister(),
+		given: map[string]map[string]given{},
 		queue: work.NewQueue[string](o.Queues.Of("plugins"), firstRetry, lastRetry),
 	}
 	add := func(obj any) {
@@ -102,7 +122,20 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch the clusters that plugins deploy to: %w", err)
 	}
-	c.synced = []cache.InformerSynced{of.HasSynced, clusters.HasSynced}
+	accounts, err := o.Accounts.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.accountChanged, DeleteFunc: c.accountChanged,
+		UpdateFunc: func(before, after any) {
+			was, _ := before.(*corev1.ServiceAccount)
+			is, _ := after.(*corev1.ServiceAccount)
+			if was != nil && is != nil && (was.UID != is.UID || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero()) {
+				c.accountChanged(after)
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the ServiceAccounts by whose rights plugins work: %w", err)
+	}
+	c.synced = []cache.InformerSynced{of.HasSynced, clusters.HasSynced, accounts.HasSynced}
 	if c.Host != nil {
 		// What one offers is told on others that offer the same.
 		c.Host.Changed(func(string) { c.all(func(*v1alpha1.Plugin) bool { return true }) })
@@ -112,13 +145,24 @@ func New(o Options) (*Controller, error) {
 
 // clustersChanged has the plugins looked at that deploy to clusters by their labels.
 func (c *Controller) clustersChanged() {
+	c.selecting(func(*v1alpha1.PluginServiceAccountRef) bool { return true })
+}
+
+// accountChanged has the plugins looked at that work by the rights of an account.
+func (c *Controller) accountChanged(obj any) {
+	if account, is := caches.Last(obj).(*corev1.ServiceAccount); is {
+		c.selecting(func(by *v1alpha1.PluginServiceAccountRef) bool {
+			return by != nil && by.Namespace == account.Namespace && by.Name == account.Name
+		})
+	}
+}
+
+// selecting has the plugins looked at that deploy to clusters by their labels, by the rights of some accounts.
+func (c *Controller) selecting(concerned func(by *v1alpha1.PluginServiceAccountRef) bool) {
 	c.all(func(plugin *v1alpha1.Plugin) bool {
-		for _, target := range plugin.Spec.DeployTargets {
-			if target.ClusterSelector != nil {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(plugin.Spec.DeployTargets, func(target v1alpha1.PluginTarget) bool {
+			return target.ClusterSelector != nil && concerned(target.ServiceAccountRef)
+		})
 	})
 }
 
@@ -163,25 +207,42 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 		return err
 	}
 	if err != nil || plugin.DeletionTimestamp != nil {
+		c.forget(name)
 		if c.Host != nil {
 			c.Host.Remove(name)
 		}
 		return nil
 	}
-	next := disabled(plugin)
-	if c.Host != nil {
-		clusters, err := c.clusters.List(labels.Everything())
-		if err != nil {
-			return err
-		}
-		c.Host.Set(name, specOf(plugin, clusters), seenOf(plugin))
-		of, known := c.Host.Status(name)
-		if !known {
-			return nil // it was just deleted
-		}
-		next = statusOf(plugin, of)
+	if c.Host == nil {
+		return c.show(ctx, plugin, disabled(plugin))
 	}
-	return c.show(ctx, plugin, next)
+	clusters, err := c.clusters.List(labels.Everything())
+	if err != nil {
+		return err
+	}
+	spec, reached := specOf(plugin), reached{}
+	meant, err := targetsOf(plugin.Spec.DeployTargets, clusters)
+	switch {
+	case err != nil:
+		spec.Problem = err.Error()
+		c.forget(name)
+	case spec.Suspend:
+		c.forget(name) // it gets new ones when it goes on
+	default:
+		reached = c.reach(ctx, plugin, meant)
+		spec.Targets, spec.Files = reached.targets, reached.files
+	}
+	c.Host.Set(name, spec, seenOf(plugin))
+	of, known := c.Host.Status(name)
+	if !known {
+		return nil // it was just deleted
+	}
+	if !reached.renew.IsZero() {
+		c.queue.AddAfter(name, reached.renew.Sub(c.Clock.Now()))
+	}
+	next := statusOf(plugin, of)
+	reached.show(&next)
+	return errors.Join(c.show(ctx, plugin, next), reached.err)
 }
 
 // show writes a status where it differs, and tells what has happened.

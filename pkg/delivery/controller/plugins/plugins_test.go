@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 	testclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -20,6 +22,7 @@ import (
 	ourfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/host"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/targets"
 )
 
 // fakeHost is told what to run, and says what a test has it say.
@@ -47,6 +50,7 @@ func (f *fakeHost) Status(name string) (host.Status, bool) {
 	return out, known
 }
 func (f *fakeHost) Changed(changed func(string)) { f.changed = changed }
+func (f *fakeHost) Folder(name string) string    { return "/homes/" + name }
 
 type world struct {
 	*testing.T
@@ -55,6 +59,10 @@ type world struct {
 	api    *ourfake.Clientset
 	events *record.FakeRecorder
 	own    externalversions.SharedInformerFactory
+	kube   *fake.Clientset
+	// kubeInformers are those of what Kubernetes itself has.
+	kubeInformers informers.SharedInformerFactory
+	clock         *testclock.FakePassiveClock
 }
 
 // newWorld has a host, or none.
@@ -63,9 +71,13 @@ func newWorld(t *testing.T, runs bool, plugins ...*v1alpha1.Plugin) *world {
 	w := &world{T: t, events: record.NewFakeRecorder(100), host: &fakeHost{specs: map[string]host.Spec{}, seen: map[string]host.Seen{}, says: map[string]host.Status{}}}
 	w.api = ourfake.NewClientset()
 	w.own = externalversions.NewSharedInformerFactory(w.api, 0)
+	w.kube, w.clock = fake.NewClientset(), testclock.NewFakePassiveClock(now)
+	w.kubeInformers = informers.NewSharedInformerFactory(w.kube, 0)
 	o := Options{
+		Accounts: w.kubeInformers.Core().V1().ServiceAccounts(), Tokens: w.kube,
+		Access:  targets.Access{Server: "https://127.0.0.1:6443", Authority: []byte("an authority"), Duration: time.Hour},
 		Plugins: w.own.Delivery().V1alpha1().Plugins(), Clusters: w.own.Manifold().V1alpha1().Clusters(), Client: w.api.DeliveryV1alpha1(),
-		Recorder: w.events, Clock: testclock.NewFakePassiveClock(now),
+		Recorder: w.events, Clock: w.clock,
 	}
 	if runs {
 		o.Host = w.host
@@ -230,6 +242,7 @@ func TestADeletedPluginIsRemoved(t *testing.T) {
 func TestAStartKeepsWhatThereIs(t *testing.T) {
 	w := newWorld(t, true, plugin("a"))
 	w.own.StartWithContext(t.Context())
+	w.kubeInformers.StartWithContext(t.Context())
 	ctx, cancel := context.WithCancel(t.Context())
 	w.host.keeps = cancel
 	if err := w.Controller.Run(ctx); err != nil {
@@ -250,7 +263,7 @@ func TestWhatTheHostTellsOfOneConcernsAll(t *testing.T) {
 
 func TestASpecIsWhatThePluginSays(t *testing.T) {
 	of := plugin("a")
-	got := specOf(of, nil)
+	got := specOf(of)
 	if got.Generation != 3 || got.URL != "file:///a" || got.Grace != 30*time.Second || got.LogLevel != "info" || got.Limits.Memory != 1<<30 || got.Limits.Files != 1024 || got.Limits.Processes != 512 || got.Config != nil {
 		t.Errorf("by default %+v", got)
 	}
@@ -258,11 +271,13 @@ func TestASpecIsWhatThePluginSays(t *testing.T) {
 		URL: "oci://r/p:1", Sha256: "bb", Config: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}, Port: 7000, LogLevel: "debug", Suspend: true, GracePeriodSeconds: ptr.To(int32(5)),
 		Limits: v1alpha1.PluginLimits{Memory: ptr.To(resource.MustParse("64Mi")), Files: ptr.To(int64(100)), Processes: ptr.To(int64(20))},
 	}
-	got = specOf(of, nil)
+	got = specOf(of)
 	if string(got.Config) != `{"a":1}` || got.Port != 7000 || got.LogLevel != "debug" || !got.Suspend || got.Grace != 5*time.Second || got.Limits.Memory != 64<<20 || got.Limits.Files != 100 || got.Limits.Processes != 20 {
 		t.Errorf("spec %+v", got)
 	}
 }
+
+var deployer = &v1alpha1.PluginServiceAccountRef{Namespace: "shop", Name: "deployer"}
 
 func TestTargetsStandForClusters(t *testing.T) {
 	cluster := func(name, region string) *manifold.Cluster {
@@ -278,27 +293,37 @@ func TestTargetsStandForClusters(t *testing.T) {
 		want    []string
 		problem string
 	}{
-		"none":                      {},
-		"those that are written":    {said: []v1alpha1.PluginTarget{{Name: "b"}, {Name: "a"}}, want: []string{"b", "a"}},
-		"those that are selected":   {said: []v1alpha1.PluginTarget{{Name: "us", ClusterSelector: us, Config: config}, {Name: "a"}}, want: []string{"east", "west", "a"}},
-		"all clusters":              {said: []v1alpha1.PluginTarget{{Name: "all", ClusterSelector: &metav1.LabelSelector{}}}, want: []string{"east", "north", "west"}},
-		"none that is selected":     {said: []v1alpha1.PluginTarget{{Name: "x", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "asia"}}}}},
-		"one twice, by two groups":  {said: []v1alpha1.PluginTarget{{Name: "us", ClusterSelector: us}, {Name: "all", ClusterSelector: &metav1.LabelSelector{}}}, problem: `spec.deployTargets[1] makes a target named "east", and so does spec.deployTargets[0]`},
-		"one twice, once by itself": {said: []v1alpha1.PluginTarget{{Name: "west"}, {Name: "us", ClusterSelector: us}}, problem: `spec.deployTargets[1] makes a target named "west"`},
+		"none":                        {},
+		"those that are written":      {said: []v1alpha1.PluginTarget{{Name: "b"}, {Name: "a"}}, want: []string{"b", "a"}},
+		"those that are selected":     {said: []v1alpha1.PluginTarget{{Name: "us", ClusterSelector: us, ServiceAccountRef: deployer, Config: config}, {Name: "a"}}, want: []string{"east", "west", "a"}},
+		"all clusters":                {said: []v1alpha1.PluginTarget{{Name: "all", ClusterSelector: &metav1.LabelSelector{}, ServiceAccountRef: deployer}}, want: []string{"east", "north", "west"}},
+		"none that is selected":       {said: []v1alpha1.PluginTarget{{Name: "x", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "asia"}}, ServiceAccountRef: deployer}}},
+		"one twice, by two groups":    {said: []v1alpha1.PluginTarget{{Name: "us", ClusterSelector: us, ServiceAccountRef: deployer}, {Name: "all", ClusterSelector: &metav1.LabelSelector{}, ServiceAccountRef: deployer}}, problem: `spec.deployTargets[1] makes a target named "east", and so does spec.deployTargets[0]`},
+		"one twice, once by itself":   {said: []v1alpha1.PluginTarget{{Name: "west"}, {Name: "us", ClusterSelector: us, ServiceAccountRef: deployer}}, problem: `spec.deployTargets[1] makes a target named "west"`},
+		"clusters by nobody's rights": {said: []v1alpha1.PluginTarget{{Name: "a"}, {Name: "all", ClusterSelector: us}}, problem: "spec.deployTargets[1].serviceAccountRef: say by the rights"},
+		"rights that nobody is given": {
+			said:    []v1alpha1.PluginTarget{{Name: "all", ClusterSelector: us, ServiceAccountRef: &v1alpha1.PluginServiceAccountRef{Namespace: "kube-system", Name: "default"}}},
+			problem: "spec.deployTargets[0].serviceAccountRef.namespace: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of := plugin("a")
-			of.Spec.DeployTargets = test.said
-			got := specOf(of, clusters)
+			got, err := targetsOf(test.said, clusters)
+			problem := ""
+			if err != nil {
+				problem = err.Error()
+			}
 			var names []string
-			for _, target := range got.Targets {
+			for _, target := range got {
 				names = append(names, target.Name)
+				if (target.cluster != nil) != (target.account == *deployer) || target.cluster != nil && target.cluster.Name != target.Name {
+					t.Errorf("target %+v", target)
+				}
 			}
-			if !strings.Contains(got.Problem, test.problem) || (got.Problem == "") != (test.problem == "") || !slices.Equal(names, test.want) {
-				t.Errorf("targets %v, problem %q", names, got.Problem)
+			if !strings.Contains(problem, test.problem) || (problem == "") != (test.problem == "") || !slices.Equal(names, test.want) {
+				t.Errorf("targets %v, problem %q", names, problem)
 			}
-			if name == "those that are selected" && string(got.Targets[0].Config) != `{"x":1}` {
-				t.Errorf("target %+v", got.Targets[0])
+			if name == "those that are selected" && string(got[0].Config) != `{"x":1}` {
+				t.Errorf("target %+v", got[0])
 			}
 		})
 	}

@@ -26,6 +26,15 @@ type shown struct {
 	without []string
 }
 
+// condition adds a condition.
+func (s *shown) condition(kind string, holds bool, reason, message string) {
+	status := metav1.ConditionFalse
+	if holds {
+		status = metav1.ConditionTrue
+	}
+	s.conditions = append(s.conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text.Line(message, mostMessage)})
+}
+
 // disabled is what a Plugin shows where no plugins are run. What it has offered, nobody offers.
 func disabled(plugin *v1alpha1.Plugin) shown {
 	was := &plugin.Status
@@ -38,7 +47,7 @@ func disabled(plugin *v1alpha1.Plugin) shown {
 			Type: v1alpha1.PluginReady, Status: metav1.ConditionFalse, Reason: v1alpha1.PluginReasonHostDisabled,
 			Message: "this server runs no plugins, which are programs on its own host: start it with --plugins-dir DIR to let it",
 		}},
-		without: []string{v1alpha1.PluginStagesDistinct, v1alpha1.PluginIsolated},
+		without: []string{v1alpha1.PluginStagesDistinct, v1alpha1.PluginIsolated, v1alpha1.PluginTargetsReady},
 	}
 }
 
@@ -56,27 +65,20 @@ func statusOf(plugin *v1alpha1.Plugin, of host.Status) shown {
 	if of.Started.IsZero() {
 		out.status.RestartedFor = was.RestartedFor
 	}
-	condition := func(kind string, holds bool, reason, message string) {
-		status := metav1.ConditionFalse
-		if holds {
-			status = metav1.ConditionTrue
-		}
-		out.conditions = append(out.conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: text.Line(message, mostMessage)})
-	}
-	condition(v1alpha1.PluginReady, of.Ready, of.Reason, of.Message)
+	out.condition(v1alpha1.PluginReady, of.Ready, of.Reason, of.Message)
 	if of.Started.IsZero() {
 		out.without = append(out.without, v1alpha1.PluginIsolated)
 	} else if of.User != 0 {
-		condition(v1alpha1.PluginIsolated, true, v1alpha1.PluginReasonOwnUser, fmt.Sprintf("it runs as user %d, which is its own", of.User))
+		out.condition(v1alpha1.PluginIsolated, true, v1alpha1.PluginReasonOwnUser, fmt.Sprintf("it runs as user %d, which is its own", of.User))
 	} else {
-		condition(v1alpha1.PluginIsolated, false, v1alpha1.PluginReasonServersUser,
+		out.condition(v1alpha1.PluginIsolated, false, v1alpha1.PluginReasonServersUser,
 			"it runs as the user of the server, and can read what that can: start the server as root to have plugins run as users of their own")
 	}
 	if len(of.Stages) == 0 {
 		out.without = append(out.without, v1alpha1.PluginStagesDistinct)
 	} else {
 		distinct, reason, message := stages(of)
-		condition(v1alpha1.PluginStagesDistinct, distinct, reason, message)
+		out.condition(v1alpha1.PluginStagesDistinct, distinct, reason, message)
 	}
 	return out
 }
@@ -123,6 +125,11 @@ const reasonRestarted = "Restarted"
 func eventsOf(before, after *v1alpha1.PluginStatus) (out []event) {
 	if after.Restarts > before.Restarts {
 		out = append(out, event{true, reasonRestarted, text.Line(fmt.Sprintf("start %d failed or ended: %s", after.Incarnation, after.LastError), mostMessage)})
+	}
+	if is := meta.FindStatusCondition(after.Conditions, v1alpha1.PluginTargetsReady); is != nil && is.Status == metav1.ConditionFalse {
+		if was := meta.FindStatusCondition(before.Conditions, v1alpha1.PluginTargetsReady); was == nil || was.Reason != is.Reason {
+			out = append(out, event{true, is.Reason, is.Message})
+		}
 	}
 	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.PluginReady), meta.FindStatusCondition(after.Conditions, v1alpha1.PluginReady)
 	if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status {
