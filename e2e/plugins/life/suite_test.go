@@ -29,7 +29,7 @@ var runs = []string{"--plugins-dir", dir}
 var shared = framework.NewShared(framework.Options{ManifoldArgs: runs})
 
 func TestMain(m *testing.M) {
-	code := shared.Main(m)
+	code := shared.Main(m, joined)
 	if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
