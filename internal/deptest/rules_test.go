@@ -86,13 +86,14 @@ var deliveryControllers = map[string][]string{
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
-	"pkg/server":                     {"bootstrap", "callers", "etcd", "identity", "keys", "kinds", "mirrors", "ours", "outgoing", "plugins", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "storage/views", "trials", "views"},
+	"pkg/server":                     {"bootstrap", "callers", "etcd", "identity", "keys", "kinds", "limits", "mirrors", "ours", "outgoing", "plugins", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "storage/views", "trials", "views"},
 	"pkg/server/bootstrap":           {"keys"},
 	"pkg/server/callers":             {},
 	"pkg/server/etcd":                {},
 	"pkg/server/identity":            {},
 	"pkg/server/keys":                {},
 	"pkg/server/kinds":               {},
+	"pkg/server/limits":              {},
 	"pkg/server/mirrors":             {"identity"},
 	"pkg/server/ours":                {},
 	"pkg/server/outgoing":            {},

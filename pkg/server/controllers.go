@@ -51,6 +51,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
 	"github.com/manifold-dev/manifold/pkg/server/identity"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
+	"github.com/manifold-dev/manifold/pkg/server/limits"
 	"github.com/manifold-dev/manifold/pkg/server/plugins"
 	"github.com/manifold-dev/manifold/pkg/server/pushes"
 	"github.com/manifold-dev/manifold/pkg/server/quota"
@@ -71,7 +72,7 @@ type controllers struct {
 	clients    map[string]clients
 	informers  informers.SharedInformerFactory
 	own        externalversions.SharedInformerFactory
-	silence    Silence
+	silence    limits.Silence
 	advertised advertised
 	joined     listers.ClusterLister // syncers ask it so often that making it each time would cost more than the answer
 	queues     work.Names

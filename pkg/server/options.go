@@ -25,6 +25,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/server/etcd"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
+	"github.com/manifold-dev/manifold/pkg/server/limits"
 	"github.com/manifold-dev/manifold/pkg/server/mirrors"
 	"github.com/manifold-dev/manifold/pkg/server/outgoing"
 	"github.com/manifold-dev/manifold/pkg/server/plugins"
@@ -41,9 +42,9 @@ type Options struct {
 	// AdvertiseURL is where pods in clusters find the logical cluster. Empty means where the server is told that it is.
 	AdvertiseURL string
 	// Silence says what follows when a cluster does not answer.
-	Silence Silence
+	Silence limits.Silence
 	// Bounds say how much is kept of one cluster.
-	Bounds Bounds
+	Bounds limits.Bounds
 	// Outgoing says what may be called of what users name.
 	Outgoing outgoing.Options
 	// Promotions says how CI is heard about promotions.
@@ -62,8 +63,8 @@ func NewOptions() *Options {
 	o := &Options{
 		Name:             defaultName,
 		DataDir:          ".manifold",
-		Silence:          Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, Unschedulable: 2 * time.Minute, FailoverRate: 1000},
-		Bounds:           defaultBounds(),
+		Silence:          limits.Silence{GracePeriod: 40 * time.Second, Toleration: 5 * time.Minute, Unschedulable: 2 * time.Minute, FailoverRate: 1000},
+		Bounds:           limits.DefaultBounds(),
 		Plugins:          plugins.Options{UIDs: plugins.DefaultUIDs},
 		ServerRunOptions: kubeoptions.NewServerRunOptions(),
 	}
@@ -103,8 +104,8 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs.StringVar(&o.AdvertiseURL, "advertise-url", o.AdvertiseURL,
 		"How pods in clusters reach this logical cluster, https://HOST:PORT. The host is put into the serving certificate that is made here. "+
 			"Default is the external hostname, or the address that is advertised or bound, with the secure port.")
-	o.Silence.addFlags(fs)
-	o.Bounds.addFlags(fs)
+	o.Silence.AddFlags(fs)
+	o.Bounds.AddFlags(fs)
 	o.Outgoing.AddFlags(fs)
 	o.Promotions.addFlags(fs)
 	o.Plugins.AddFlags(fs)
@@ -131,8 +132,8 @@ type completedOptions struct {
 	// advertised is what pods are told of where the server is.
 	advertised   advertised
 	embeddedEtcd *etcd.Server
-	silence      Silence
-	bounds       Bounds
+	silence      limits.Silence
+	bounds       limits.Bounds
 	outgoing     *outgoing.Options
 	promotions   Promotions
 	plugins      plugins.Options
@@ -157,7 +158,7 @@ func (c *completedOptions) queues() work.Names {
 // Complete locks the data directory, makes missing keys and certificates, starts the embedded etcd with its Secrets encrypted unless
 // --etcd-servers names another one, and fills in what the stock options need. What it started ends with Run, or with Close when Run is not reached.
 func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) {
-	if err := errors.Join(o.Silence.validate(), o.Bounds.validate(), o.Outgoing.Validate(), o.Promotions.validate(), o.Plugins.Validate()); err != nil {
+	if err := errors.Join(o.Silence.Validate(), o.Bounds.Validate(), o.Outgoing.Validate(), o.Promotions.validate(), o.Plugins.Validate()); err != nil {
 		return CompletedOptions{}, err
 	}
 	dir, err := openDataDir(o.DataDir)

@@ -1,4 +1,4 @@
-package server
+package limits
 
 import (
 	"fmt"
@@ -19,7 +19,8 @@ type Silence struct {
 	FailoverRate float64
 }
 
-func (s *Silence) addFlags(fs *pflag.FlagSet) {
+// AddFlags adds the flags.
+func (s *Silence) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&s.GracePeriod, "cluster-grace-period", s.GracePeriod,
 		"How long a cluster may be silent before it counts as unreachable.")
 	fs.DurationVar(&s.Toleration, "cluster-toleration", s.Toleration,
@@ -30,7 +31,8 @@ func (s *Silence) addFlags(fs *pflag.FlagSet) {
 		"How many workloads a second are placed elsewhere because their cluster is unreachable or cannot schedule their pods.")
 }
 
-func (s *Silence) validate() error {
+// Validate refuses what cannot be, by the flag.
+func (s *Silence) Validate() error {
 	switch {
 	case s.GracePeriod <= 0:
 		return fmt.Errorf("--cluster-grace-period: %s is not positive", s.GracePeriod)

@@ -1,4 +1,5 @@
-package server
+// Package limits says what the server bears of clusters: how much it keeps of each, and for how long each may be silent.
+package limits
 
 import (
 	"fmt"
@@ -14,12 +15,13 @@ type Bounds struct {
 	Bytes   resource.QuantityValue
 }
 
-// defaultBounds are several times what 20,000 pods of our own and 100,000 of others take.
-func defaultBounds() Bounds {
+// DefaultBounds are several times what 20,000 pods of our own and 100,000 of others take.
+func DefaultBounds() Bounds {
 	return Bounds{Objects: 300_000, Bytes: resource.QuantityValue{Quantity: resource.MustParse("512Mi")}}
 }
 
-func (b *Bounds) addFlags(fs *pflag.FlagSet) {
+// AddFlags adds the flags.
+func (b *Bounds) AddFlags(fs *pflag.FlagSet) {
 	fs.Int64Var(&b.Objects, "max-cluster-objects", b.Objects,
 		"How many objects are watched in one cluster. One that has more is not ready, and the condition SyncerRunning tells. 0 for any number.")
 	fs.Var(&b.Bytes, "max-cluster-bytes",
@@ -27,7 +29,8 @@ func (b *Bounds) addFlags(fs *pflag.FlagSet) {
 			"One that has more is not ready, and the condition SyncerRunning tells. 0 for any number.")
 }
 
-func (b *Bounds) validate() error {
+// Validate refuses what cannot be, by the flag.
+func (b *Bounds) Validate() error {
 	switch {
 	case b.Objects < 0:
 		return fmt.Errorf("--max-cluster-objects: %d is negative", b.Objects)

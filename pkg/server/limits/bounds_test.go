@@ -1,6 +1,10 @@
-package server
+package limits
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+)
 
 func TestBoundsOfClusters(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -15,15 +19,16 @@ func TestBoundsOfClusters(t *testing.T) {
 		"neither of them":              {args: []string{"--max-cluster-objects=-1"}, objects: -1, bytes: 512 << 20, wrong: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := NewOptions()
-			flags := o.Flags()
-			if err := flags.FlagSet("manifold").Parse(test.args); err != nil {
+			bounds := DefaultBounds()
+			flags := pflag.NewFlagSet("manifold", pflag.ContinueOnError)
+			bounds.AddFlags(flags)
+			if err := flags.Parse(test.args); err != nil {
 				t.Fatal(err)
 			}
-			if o.Bounds.Objects != test.objects || o.Bounds.Bytes.Value() != test.bytes {
-				t.Errorf("%d objects and %d bytes, want %d and %d", o.Bounds.Objects, o.Bounds.Bytes.Value(), test.objects, test.bytes)
+			if bounds.Objects != test.objects || bounds.Bytes.Value() != test.bytes {
+				t.Errorf("%d objects and %d bytes, want %d and %d", bounds.Objects, bounds.Bytes.Value(), test.objects, test.bytes)
 			}
-			if err := o.Bounds.validate(); (err != nil) != test.wrong {
+			if err := bounds.Validate(); (err != nil) != test.wrong {
 				t.Errorf("error %v, want one %t", err, test.wrong)
 			}
 		})
