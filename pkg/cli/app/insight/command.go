@@ -55,7 +55,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams, complete 
 
 			A release counts once it has succeeded, failed or been rolled back. Releases that roll back another one, put drift right, follow the
 			clusters of a target, or were cancelled or superseded, are no changes. Only releases that are kept can be counted: of each application as many as
-			its spec.releaseHistoryLimit says. The metrics of the server, manifold_delivery_*, count them all.`),
+			its spec.releaseHistoryLimit says. The metrics of the server count them all.`),
 		Example: templates.Examples(`
 			# All applications of the namespace, over the last 30 days
 			manifold app insight
