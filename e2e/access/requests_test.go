@@ -324,9 +324,13 @@ func TestTheAuditOfAClusterTellsTheUser(t *testing.T) {
 	}
 	// Who the user is cannot be said by the request itself.
 	forged := http.Header{"X-Remote-User": {"somebody"}, "Authorization": {"Bearer x"}}
-	if status, body := send(http.MethodGet, "/api/v1/namespaces/"+s.Namespace+"/services/web:80/proxy/", forged); status != http.StatusOK {
-		t.Errorf("a request by way of the Service: %d %s", status, body)
-	}
+	s.Logical.Poll("a request by way of the Service arrives, once its endpoints are known", func() error {
+		status, body := send(http.MethodGet, "/api/v1/namespaces/"+s.Namespace+"/services/web:80/proxy/", forged)
+		if status != http.StatusOK {
+			return fmt.Errorf("%d %s", status, body)
+		}
+		return nil
+	})
 	as("delete", "pod", pod, "--now")
 	s.East.Poll("the audit of the cluster has all of it", func() error {
 		var errs []error

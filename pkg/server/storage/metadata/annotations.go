@@ -15,7 +15,8 @@ import (
 
 // ManagedAnnotations are written by Manifold alone.
 var ManagedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster,
-	v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID, v1alpha1.AnnotationPodCluster, v1alpha1.AnnotationOrphan, v1alpha1.AnnotationView}
+	v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID, v1alpha1.AnnotationPodCluster, v1alpha1.AnnotationOrphan, v1alpha1.AnnotationView,
+	v1alpha1.AnnotationAuthors}
 
 // KeepManaged has obj keep what old has of the annotations that Manifold alone writes.
 func KeepManaged(ctx context.Context, obj, old runtime.Object) {
