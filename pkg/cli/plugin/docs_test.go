@@ -49,8 +49,8 @@ func TestWhatThePageForAdminsWritesIsTaken(t *testing.T) {
 		}
 		found["Plugin"]++
 	}
-	if found["Piped"] != 1 || found["Plugin"] != 1 {
-		t.Errorf("the page has %v, want one of each", found)
+	if found["Piped"] != 1 || found["Plugin"] != 2 {
+		t.Errorf("the page has %v, want a Piped file and two Plugins", found)
 	}
 }
 
