@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/clusters/bounds"
 )
 
@@ -83,9 +84,7 @@ func (m *Manager) register() error {
 			AddFunc:    row.changed,
 			UpdateFunc: func(_, next any) { row.changed(next) },
 			DeleteFunc: func(obj any) {
-				if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-					obj = tombstone.Obj
-				}
+				obj = caches.Last(obj)
 				row.changed(obj)
 			},
 		})

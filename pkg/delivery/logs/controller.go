@@ -18,6 +18,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/internal/work"
 )
 
@@ -67,9 +68,7 @@ func New(o Options) (*Controller, error) {
 	registration, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) },
 		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
+			obj = caches.Last(obj)
 			if release, ok := obj.(*v1alpha1.Release); ok {
 				c.remember(release.UID, nil)
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
@@ -79,9 +80,7 @@ func (c *claims) handler() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tomb.Obj
-			}
+			obj = caches.Last(obj)
 			if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
 				c.forget(cache.MetaObjectToName(claim), claim.UID)
 			}

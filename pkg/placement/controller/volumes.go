@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
 )
@@ -75,9 +76,7 @@ func allowedIn(name string, clusters []*v1alpha1.Cluster) v1alpha1.ClusterAllows
 // volumeHandler looks again at the claims that a PersistentVolume is for, or may be, and at what waits.
 func (c *claims) volumeHandler() cache.ResourceEventHandler {
 	look := func(obj any) {
-		if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = tomb.Obj
-		}
+		obj = caches.Last(obj)
 		volume, ok := obj.(*corev1.PersistentVolume)
 		if !ok {
 			return

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
 	"github.com/manifold-dev/manifold/pkg/placement/engine/policies"
@@ -56,10 +57,7 @@ func (c *Controller) workloadHandler(kind projection.Kind) cache.ResourceEventHa
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tomb.Obj // the watch missed the moment
-			}
-			if d, ok := obj.(projection.Object); ok {
+			if d, ok := caches.Last(obj).(projection.Object); ok {
 				c.forget(itemOf(kind, d), d)
 				c.unused.released(d)
 				others(d)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/clusters/status"
 )
 
@@ -34,9 +35,7 @@ func OnPolicies[P metav1.Object](changed func(versions ...P)) cache.ResourceEven
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { changed(obj.(P)) },
 		DeleteFunc: func(obj any) {
-			if gone, is := obj.(cache.DeletedFinalStateUnknown); is {
-				obj = gone.Obj
-			}
+			obj = caches.Last(obj)
 			if p, is := obj.(P); is {
 				changed(p)
 			}

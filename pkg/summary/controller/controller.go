@@ -26,6 +26,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -305,9 +306,7 @@ func (c *Controller) replicaSetHandler() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(obj any) {
-			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tomb.Obj
-			}
+			obj = caches.Last(obj)
 			if rs, ok := obj.(*appsv1.ReplicaSet); ok {
 				c.replicaSets.watched.OnDelete(rs)
 			}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -57,9 +58,7 @@ func watchHistories(o Options) (*histories, error) {
 		AddFunc:    func(obj any) { h.revisions.OnAddOrUpdate(obj.(*appsv1.ControllerRevision)) },
 		UpdateFunc: func(_, obj any) { h.revisions.OnAddOrUpdate(obj.(*appsv1.ControllerRevision)) },
 		DeleteFunc: func(obj any) {
-			if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = tomb.Obj
-			}
+			obj = caches.Last(obj)
 			if revision, ok := obj.(*appsv1.ControllerRevision); ok {
 				h.revisions.OnDelete(revision)
 			}

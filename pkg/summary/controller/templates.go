@@ -6,8 +6,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -82,9 +82,7 @@ func (t *templates) record(old, obj summary.Object) {
 
 // gone drops what was kept of a Deployment that is gone.
 func (t *templates) gone(obj any) {
-	if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tomb.Obj
-	}
+	obj = caches.Last(obj)
 	if d, ok := obj.(*appsv1.Deployment); ok {
 		t.forget(d.UID)
 	}

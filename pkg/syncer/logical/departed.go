@@ -7,6 +7,7 @@ import (
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
@@ -21,9 +22,7 @@ const departedMost = 1000
 func (c *Cluster) remember(informer cache.SharedIndexInformer) error {
 	c.departed = utilcache.NewLRUExpireCache(departedMost)
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = tomb.Obj
-		}
+		obj = caches.Last(obj)
 		if set, ok := obj.(*appsv1.StatefulSet); ok && len(set.Spec.VolumeClaimTemplates) > 0 {
 			c.departed.Add(cache.MetaObjectToName(set), set, records.DepartedFor)
 		}

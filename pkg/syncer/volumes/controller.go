@@ -29,6 +29,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement/handmade"
@@ -102,9 +103,7 @@ func New(o Options) (*Controller, error) {
 // each hands over every object that comes, changes or goes.
 func each[T any](look func(T)) cache.ResourceEventHandler {
 	handle := func(obj any) {
-		if tomb, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = tomb.Obj
-		}
+		obj = caches.Last(obj)
 		if o, ok := obj.(T); ok {
 			look(o)
 		}

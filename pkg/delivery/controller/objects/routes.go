@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -78,9 +79,7 @@ func (r *Routes) informer(resource schema.GroupVersionResource) (cache.SharedInd
 	}
 	informer := dynamicinformer.NewDynamicSharedInformerFactory(r.client, 0).ForResource(resource).Informer()
 	tell := func(obj any) {
-		if tomb, gone := obj.(cache.DeletedFinalStateUnknown); gone {
-			obj = tomb.Obj
-		}
+		obj = caches.Last(obj)
 		if object, is := obj.(metav1.Object); is {
 			r.changed(object.GetNamespace())
 		}

@@ -106,9 +106,7 @@ func appliedFor(obj any) (cache.ObjectName, bool) {
 
 // applicationOf returns the application that an object belongs to.
 func applicationOf(obj any) (cache.ObjectName, bool) {
-	if tomb, gone := obj.(cache.DeletedFinalStateUnknown); gone {
-		obj = tomb.Obj
-	}
+	obj = caches.Last(obj)
 	object, is := obj.(metav1.Object)
 	if !is || object.GetLabels()[v1alpha1.LabelApplication] == "" {
 		return cache.ObjectName{}, false

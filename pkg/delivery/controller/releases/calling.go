@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/calls"
 	"github.com/manifold-dev/manifold/pkg/delivery/stages"
@@ -35,9 +36,7 @@ func (c *Controller) watchPlugins() error {
 	}
 	c.Calls.Changed(c.queue.Add)
 	registration, err := c.Manifold.Delivery().V1alpha1().Releases().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if tomb, gone := obj.(cache.DeletedFinalStateUnknown); gone {
-			obj = tomb.Obj
-		}
+		obj = caches.Last(obj)
 		if release, is := obj.(*v1alpha1.Release); is {
 			c.Calls.Drop(release.UID)
 		}

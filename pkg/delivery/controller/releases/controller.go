@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	deliverylisters "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contained"
@@ -183,9 +184,7 @@ func (c *Controller) watch() error {
 		}},
 	} {
 		tell := func(obj any) {
-			if tomb, gone := obj.(cache.DeletedFinalStateUnknown); gone {
-				obj = tomb.Obj
-			}
+			obj = caches.Last(obj)
 			if name, is := w.of(obj); is {
 				c.queue.Add(name)
 			}

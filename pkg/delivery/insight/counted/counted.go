@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	listers "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/insight"
 )
 
@@ -140,9 +141,7 @@ func (c *Counter) count(application cache.ObjectName, learned insight.Learned) {
 
 // deleted forgets an application.
 func (c *Counter) deleted(object any) {
-	if tomb, is := object.(cache.DeletedFinalStateUnknown); is {
-		object = tomb.Obj
-	}
+	object = caches.Last(object)
 	application, is := object.(*v1alpha1.Application)
 	if !is {
 		return
