@@ -92,21 +92,15 @@ func (p *Options) together(n Needs) (_ *Running, err error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &flight{}
+	in, of := &flight{}, (*host.Host)(nil) // the services need both, and are there first
 	answers, err := services.New(services.Options{
 		Informers: n.Informers, Client: n.Client, Calls: in, Logs: n.Logs, Tools: services.Tools{Dir: filepath.Join(dir, "tools")},
-		User: func(plugin string) (uint32, bool) {
-			user := ownerOf(users, plugin)
-			if user == nil {
-				return 0, false
-			}
-			return user.ID, true
-		},
+		User: func(plugin string) (uint32, bool) { return of.User(plugin) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	of := host.New(host.Options{Dir: dir, Programs: programs, Services: answers, Users: users, Clock: clock.RealClock{}})
+	of = host.New(host.Options{Dir: dir, Programs: programs, Services: answers, Users: users, Clock: clock.RealClock{}})
 	if err := of.Prepare(); err != nil {
 		return nil, err
 	}
@@ -120,17 +114,14 @@ func (p *Options) together(n Needs) (_ *Running, err error) {
 			return checkout, nil
 		},
 		Owner: func(plugin string) (uid, gid int, other bool) {
-			user := ownerOf(users, plugin)
-			if user == nil {
-				return 0, 0, false
-			}
-			return int(user.ID), int(user.ID), true
+			id, other := of.User(plugin)
+			return int(id), int(id), other
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	in.Calls = calls.New(calls.Options{Plugins: of, Sources: files, Final: func(err error) bool { return errors.Is(err, sources.ErrSource) }})
+	in.Calls = calls.New(calls.Options{Plugins: of, Sources: files})
 	board, err := live.New(live.Options{
 		Applications: n.Informers.Delivery().V1alpha1().Applications(), Revisions: n.Informers.Delivery().V1alpha1().ApplicationRevisions(),
 		Directory: of, Sources: files, Queues: n.Queues,
@@ -149,12 +140,4 @@ func (p *Options) together(n Needs) (_ *Running, err error) {
 		{"planning by plugins", room.Run},
 		{"what plugins say is live", board.Run},
 	}}, nil
-}
-
-// ownerOf is the user of a plugin, nil if it has none of its own.
-func ownerOf(users *process.Users, plugin string) *process.User {
-	if users == nil {
-		return nil
-	}
-	return users.Owner(plugin)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
 )
 
 const (
@@ -35,18 +35,10 @@ const (
 	sourcesAgain = 10 * time.Second
 )
 
-// Sources hands the files of revisions to plugins.
-type Sources interface {
-	// Prepare makes a copy of the files of a revision, for one call of a plugin. cleanup takes it away.
-	Prepare(ctx context.Context, app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision, plugin string) (of *source.DeploymentSource, cleanup func() error, err error)
-}
-
 // Options say what Calls work with.
 type Options struct {
 	Plugins plugins.Directory
-	Sources Sources
-	// Final reports whether an error about files is one that no other attempt will do without.
-	Final func(error) bool
+	Sources deployments.Sources
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.WithTicker
 }

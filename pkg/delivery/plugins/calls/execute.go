@@ -18,7 +18,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
 )
 
 // through has the plugin run a stage until it says how that has ended, or ctx ends. Whatever it says is a stranger's.
@@ -161,7 +160,7 @@ func (c *Calls) request(ctx context.Context, one *call) (*deployment.ExecuteStag
 		switch {
 		case err == nil:
 			return &deployment.ExecuteStageRequest{Input: input}, cleanup, nil
-		case c.Final != nil && c.Final(err):
+		case errors.Is(err, deployments.ErrFiles):
 			return nil, nil, err
 		}
 		again := c.Clock.After(sourcesAgain)
@@ -176,29 +175,16 @@ func (c *Calls) request(ctx context.Context, one *call) (*deployment.ExecuteStag
 
 // sources puts the files into a request.
 func (c *Calls) sources(ctx context.Context, one *call, into *deployment.ExecutePluginInput) (cleanup func(), err error) {
-	var all []func() error
-	cleanup = func() {
-		for _, clean := range all {
-			if err := clean(); err != nil {
-				klog.FromContext(ctx).Error(err, "The files that a plugin has worked with cannot be removed; the next start tries again", "plugin", one.plugin)
-			}
-		}
+	var clean func() error
+	into.TargetDeploymentSource, into.RunningDeploymentSource, clean, err = deployments.Both(ctx, c.Sources, one.Application, one.Revision, one.Before, one.plugin)
+	if err != nil {
+		return nil, err
 	}
-	for _, of := range []struct {
-		revision *v1alpha1.ApplicationRevision
-		into     **source.DeploymentSource
-	}{{one.Revision, &into.TargetDeploymentSource}, {one.Before, &into.RunningDeploymentSource}} {
-		if of.revision == nil {
-			continue
+	return func() {
+		if err := clean(); err != nil {
+			klog.FromContext(ctx).Error(err, "The files that a plugin has worked with cannot be removed; the next start tries again", "plugin", one.plugin)
 		}
-		made, clean, err := c.Sources.Prepare(ctx, one.Application, of.revision, one.plugin)
-		if err != nil {
-			cleanup()
-			return nil, err
-		}
-		*of.into, all = made, append(all, clean)
-	}
-	return cleanup, nil
+	}, nil
 }
 
 // enter notes that the plugin is called now.

@@ -20,6 +20,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
@@ -106,7 +107,7 @@ func (w *world) restart() {
 	w.Helper()
 	w.ends()
 	ctx, stop := context.WithCancel(w.Context())
-	w.Calls, w.stop, w.over = New(Options{Plugins: w, Sources: w, Final: func(err error) bool { return errors.Is(err, errFinal) }, Clock: w.clock}), stop, make(chan struct{})
+	w.Calls, w.stop, w.over = New(Options{Plugins: w, Sources: w, Clock: w.clock}), stop, make(chan struct{})
 	w.Calls.Changed(func(app cache.ObjectName) { w.news <- app })
 	go func(c *Calls, over chan struct{}) {
 		defer close(over)
@@ -313,6 +314,13 @@ func told(of Run, phase v1alpha1.StagePhase, attempt int32) *v1alpha1.Release {
 var (
 	web      = cache.NewObjectName("shop", "web")
 	none     = func(string) bool { return false }
-	errFinal = errors.New("too large")
+	errFinal = final("too large")
 	errFiles = errors.New("git: no route\nto host")
 )
+
+// final is an error about files that stays.
+type final string
+
+func (f final) Error() string { return string(f) }
+
+func (final) Unwrap() error { return deployments.ErrFiles }

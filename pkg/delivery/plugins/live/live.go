@@ -49,7 +49,7 @@ type Options struct {
 	Applications informers.ApplicationInformer
 	Revisions    informers.ApplicationRevisionInformer
 	Directory    plugins.Directory
-	Sources      planning.Sources
+	Sources      deployments.Sources
 	Queues       work.Names
 }
 

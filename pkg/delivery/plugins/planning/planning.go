@@ -21,7 +21,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
-	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
 )
 
 const (
@@ -66,15 +65,10 @@ type Answer struct {
 	Previews []v1alpha1.PluginPreview
 }
 
-// Sources gives plugins the files of revisions.
-type Sources interface {
-	Prepare(ctx context.Context, app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision, plugin string) (*source.DeploymentSource, func() error, error)
-}
-
 // Planner asks plugins.
 type Planner struct {
 	Directory plugins.Directory
-	Sources   Sources
+	Sources   deployments.Sources
 	// Timeout bounds each answer. The zero value is the usual time.
 	Timeout time.Duration
 }
@@ -288,23 +282,15 @@ func (a *asking) withSources(
 		Application: a.Application, Release: a.Release, Revision: a.Revision, Running: a.Running,
 		Plan: &v1alpha1.ReleasePlan{Strategy: a.Release.Spec.Strategy, Plugins: []v1alpha1.PlannedPlugin{{Name: of.Name, DeployTargets: of.targets}}},
 	})}
-	for _, part := range []struct {
-		revision *v1alpha1.ApplicationRevision
-		into     **source.DeploymentSource
-	}{{a.Revision, &input.TargetDeploymentSource}, {a.Running, &input.RunningDeploymentSource}} {
-		if part.revision == nil {
-			continue
-		}
-		found, clean, err := a.Sources.Prepare(ctx, a.Application, part.revision, of.Name)
-		switch {
-		case errors.Is(err, deployments.ErrFiles):
-			return false, err
-		case err != nil:
-			return false, waits("%s", err)
-		}
-		defer func() { err = errors.Join(err, clean()) }()
-		*part.into = found
+	var clean func() error
+	input.TargetDeploymentSource, input.RunningDeploymentSource, clean, err = deployments.Both(ctx, a.Sources, a.Application, a.Revision, a.Running, of.Name)
+	switch {
+	case errors.Is(err, deployments.ErrFiles):
+		return false, err
+	case err != nil:
+		return false, waits("%s", err)
 	}
+	defer func() { err = errors.Join(err, clean()) }()
 	return a.call(ctx, of, method, about, func(ctx context.Context, o ...grpc.CallOption) error { return call(ctx, input, o...) })
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/planpreview"
@@ -193,6 +194,6 @@ func question(change func(*Question)) Question {
 }
 
 // soon is a planner whose plugins have to answer quickly.
-func soon(d plugins.Directory, f Sources) *Planner {
+func soon(d plugins.Directory, f deployments.Sources) *Planner {
 	return &Planner{Directory: d, Sources: f, Timeout: 200 * time.Millisecond}
 }
