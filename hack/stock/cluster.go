@@ -53,6 +53,8 @@ type Options struct {
 	AuditPolicy string
 	// ExtraArgs are further arguments of components.
 	ExtraArgs map[Component][]string
+	// Env are variables, as "NAME=value", that all components get beside those of this process.
+	Env []string
 }
 
 // Cluster is a running cluster.

@@ -25,6 +25,7 @@ func (c *Cluster) run(component Component) error {
 	args := append(c.layout.args(component), c.options.ExtraArgs[component]...)
 	cmd := exec.Command(filepath.Join(c.options.BinDir, string(component)), args...)
 	cmd.Dir = c.layout.dir
+	cmd.Env = append(cmd.Environ(), c.options.Env...)
 	p, err := c.launcher.Run(cmd, c.logFile(component))
 	if err != nil {
 		return err
