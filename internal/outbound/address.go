@@ -20,10 +20,11 @@ func reachable(ip net.IP, own func() ([]net.Addr, error)) bool {
 		return false
 	}
 	addr = addr.Unmap()
-	for _, prefix := range translated {
+	for prefix, at := range translated {
 		if prefix.Contains(addr) {
 			bytes := addr.As16()
-			addr = netip.AddrFrom4([4]byte(bytes[12:]))
+			addr = netip.AddrFrom4([4]byte(bytes[at : at+4]))
+			break
 		}
 	}
 	if addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || slices.Contains(metadata, addr) {
@@ -40,8 +41,11 @@ func reachable(ip net.IP, own func() ([]net.Addr, error)) bool {
 }
 
 var (
-	// translated are the networks whose addresses a gateway turns into the IPv4 address at their end.
-	translated = []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("::/96")}
+	// translated are the networks whose addresses a gateway turns into the IPv4 address that is in them, each with the byte at which that begins: those of
+	// NAT64, of the same for one network, the oldest form, and 6to4.
+	translated = map[netip.Prefix]int{
+		netip.MustParsePrefix("64:ff9b::/96"): 12, netip.MustParsePrefix("64:ff9b:1::/96"): 12, netip.MustParsePrefix("::/96"): 12, netip.MustParsePrefix("2002::/16"): 2,
+	}
 	// metadata is where clouds keep the credentials of machines although the address is no link-local one: those of Amazon by IPv6, Alibaba and Azure.
 	metadata    = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
