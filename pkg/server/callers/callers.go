@@ -4,6 +4,7 @@ package callers
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -50,11 +51,26 @@ func (l *Limits) Spent(address string) bool {
 	return known && limiter.(*rate.Limiter).TokensAt(l.clock.Now()) < 1
 }
 
-// AddressOf is where a request comes from, as the connection says: what headers say is the sender's own word.
+// ofOneHost is how many bits of an IPv6 address say where it is: whoever is there has all the addresses that begin so.
+const ofOneHost = 64
+
+// AddressOf is where a request comes from, as the connection says: what headers say is the sender's own word. Of IPv6 it is the network of whoever sends,
+// which gives itself as many addresses as it likes.
 func AddressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	return host
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	if address = address.Unmap().WithZone(""); address.Is4() {
+		return address.String()
+	}
+	network, err := address.Prefix(ofOneHost)
+	if err != nil {
+		return host
+	}
+	return network.String()
 }

@@ -7,8 +7,9 @@ const (
 	mostBody = 1 << 20
 	// readWithin is how long a request may take to arrive.
 	readWithin = 10 * time.Second
-	// mostAtOnce is how many calls are answered at a time.
-	mostAtOnce = 16
+	// mostAtOnce is how many calls are answered at a time, and mostOfOne how many of one address.
+	mostAtOnce = 32
+	mostOfOne  = 16
 
 	// An address may call so often in a while.
 	mostCalls = 20

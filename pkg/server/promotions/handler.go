@@ -54,12 +54,12 @@ type Handler struct {
 	pipelines Pipelines
 	clock     clock.Clock
 	calls     *callers.Limits
-	slots     chan struct{}
+	slots     *callers.Slots
 }
 
 // New returns a Handler.
 func New(pipelines Pipelines, clock clock.Clock) *Handler {
-	return &Handler{pipelines: pipelines, clock: clock, calls: callers.NewLimits(clock, callsIn/mostCalls, mostCalls), slots: make(chan struct{}, mostAtOnce)}
+	return &Handler{pipelines: pipelines, clock: clock, calls: callers.NewLimits(clock, callsIn/mostCalls, mostCalls), slots: callers.NewSlots(mostAtOnce, mostOfOne)}
 }
 
 // answer is what a call is answered.
@@ -93,22 +93,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request) answer {
 	of, ours := read(r.URL)
+	address := callers.AddressOf(r)
 	switch {
 	case !ours:
 		return refuse(http.StatusNotFound, "POST /promotion/NAMESPACE/PIPELINE/ENVIRONMENT or /approval/NAMESPACE/PIPELINE/ENVIRONMENT/REVISION")
 	case r.Method != http.MethodPost:
 		return refuse(http.StatusMethodNotAllowed, "only POST is answered")
-	case !h.calls.Take(callers.AddressOf(r)):
+	case !h.calls.Take(address):
 		return refuse(http.StatusTooManyRequests, "at most %d calls in %s from one address", mostCalls, callsIn)
 	case !h.pipelines.HasSynced():
 		return refuse(http.StatusServiceUnavailable, "the server is starting")
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
+	free, ok := h.slots.Take(address)
+	if !ok {
 		return refuse(http.StatusTooManyRequests, "too many calls at a time")
 	}
+	defer free()
 	ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 	defer cancel()
 	var body []byte

@@ -36,7 +36,7 @@ type Handler struct {
 	next http.Handler
 	// failures are wrong signatures. Who sends none is heard all the same, so that no stranger can keep a forge out.
 	failures *callers.Limits
-	slots    chan struct{}
+	slots    *callers.Slots
 	// unknown stands for the secret of an application that there is not, so that looking takes as long.
 	unknown []byte
 }
@@ -45,7 +45,7 @@ type Handler struct {
 func New(apps Applications, clock clock.PassiveClock, next http.Handler) *Handler {
 	unknown := make([]byte, 32)
 	_, _ = rand.Read(unknown) // it never fails
-	return &Handler{apps: apps, next: next, failures: callers.NewLimits(clock, wrongEvery, mostWrong), slots: make(chan struct{}, mostAtOnce), unknown: unknown}
+	return &Handler{apps: apps, next: next, failures: callers.NewLimits(clock, wrongEvery, mostWrong), slots: callers.NewSlots(mostAtOnce, mostOfOne), unknown: unknown}
 }
 
 // ServeHTTP implements http.Handler. It comes before all that asks who somebody is.
@@ -79,12 +79,11 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, path string) (c
 	case !h.apps.HasSynced():
 		return http.StatusServiceUnavailable, "the applications are not known yet"
 	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
+	free, ok := h.slots.Take(address)
+	if !ok {
 		return http.StatusTooManyRequests, "too many pushes at a time"
 	}
+	defer free()
 	body, code, says := read(w, r)
 	if code != 0 {
 		return code, says

@@ -223,26 +223,42 @@ func (s slow) Read(p []byte) (int, error) {
 
 func TestSlowBodiesHoldUpABoundedNumber(t *testing.T) {
 	h := newHandler(shop())
-	reading := make(chan struct{}, mostAtOnce)
 	var writers []*io.PipeWriter
 	var requests sync.WaitGroup
-	for range mostAtOnce {
-		reader, writer := io.Pipe()
-		writers = append(writers, writer)
-		request := httptest.NewRequest(http.MethodPost, "/hooks/git/shop/web", slow{reader, reading})
-		requests.Go(func() { answer(h, request) })
+	sendSlowly := func(address string, number int) {
+		reading := make(chan struct{}, number)
+		for range number {
+			reader, writer := io.Pipe()
+			writers = append(writers, writer)
+			request := httptest.NewRequest(http.MethodPost, "/hooks/git/shop/web", slow{reader, reading})
+			request.RemoteAddr = address + ":1234"
+			requests.Go(func() { answer(h, request) })
+		}
+		for range number {
+			<-reading
+		}
 	}
-	for range mostAtOnce {
-		<-reading
+	from := func(address string) *http.Response {
+		request := push("/hooks/git/shop/web", ofMain, gitHub(right, ofMain))
+		request.RemoteAddr = address + ":1234"
+		return answer(h, request)
 	}
-	if got := answer(h, push("/hooks/git/shop/web", ofMain, gitHub(right, ofMain))); got.StatusCode != http.StatusTooManyRequests || got.Header.Get("Retry-After") == "" {
-		t.Errorf("one more is answered by %s", got.Status)
+	sendSlowly("192.0.2.1", mostOfOne)
+	if got := from("192.0.2.1"); got.StatusCode != http.StatusTooManyRequests || got.Header.Get("Retry-After") == "" {
+		t.Errorf("one more of the same address is answered by %s", got.Status)
+	}
+	if got := from("192.0.2.2"); got.StatusCode != http.StatusAccepted {
+		t.Errorf("one address that sends slowly keeps another one out: %s", got.Status)
+	}
+	sendSlowly("192.0.2.3", mostAtOnce-mostOfOne)
+	if got := from("192.0.2.2"); got.StatusCode != http.StatusTooManyRequests || got.Header.Get("Retry-After") == "" {
+		t.Errorf("one more than all is answered by %s", got.Status)
 	}
 	for _, writer := range writers {
 		writer.CloseWithError(io.ErrUnexpectedEOF)
 	}
 	requests.Wait()
-	if got := answer(h, push("/hooks/git/shop/web", ofMain, gitHub(right, ofMain))); got.StatusCode != http.StatusAccepted {
+	if got := from("192.0.2.1"); got.StatusCode != http.StatusAccepted {
 		t.Errorf("once they have ended one is answered by %s", got.Status)
 	}
 }
