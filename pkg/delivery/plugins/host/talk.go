@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/drift"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/livestate"
@@ -42,7 +43,7 @@ func dial(port int32) (*grpc.ClientConn, error) {
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithMaxHeaderListSize(mostHeaders),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer), grpc.MaxCallSendMsgSize(mostAnswer)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer), grpc.MaxCallSendMsgSize(mostAnswer), grpc.ForceCodecV2(wire.Codec())),
 		grpc.WithIdleTimeout(0),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.5, MaxDelay: time.Second},

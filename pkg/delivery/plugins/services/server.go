@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -27,14 +28,16 @@ import (
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/delivery/logs"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/calls"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/pipedservice"
 )
 
 const (
 	// often is how many calls a second a plugin may make, and atOnce how many after it has been quiet. Others wait.
 	often, atOnce = 50, 200
-	// streams is how many of its calls are answered at a time.
-	streams = 64
+	// connections is how many a plugin may have, which needs one, and streams how many calls of each are answered at a time: what is read of a request counts
+	// from when it begins to come.
+	connections, streams = 4, 16
 	// mostBytes bounds a request.
 	mostBytes = 4 << 20
 	// leaveWithin is how long calls have to end when the server does.
@@ -134,12 +137,13 @@ func (s *Server) Address(plugin string) (string, error) {
 	}
 	one := &service{Server: s, plugin: plugin, pace: rate.NewLimiter(often, atOnce)}
 	r := &running{address: listener.Addr().String(), Server: grpc.NewServer(
-		grpc.MaxRecvMsgSize(mostBytes), grpc.MaxConcurrentStreams(streams), grpc.UnaryInterceptor(one.intercept),
+		grpc.MaxRecvMsgSize(mostBytes), grpc.MaxConcurrentStreams(streams), grpc.ForceServerCodecV2(wire.Codec()), grpc.UnaryInterceptor(one.intercept),
 	)}
 	pipedservice.RegisterPluginServiceServer(r.Server, one)
 	s.running[plugin] = r
 	s.group.Go(func() {
-		if err := r.Serve(guarded{listener, s.User, plugin, &rate.Sometimes{First: 1, Interval: time.Minute}}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		own := guarded{listener, s.User, plugin, &rate.Sometimes{First: 1, Interval: time.Minute}}
+		if err := r.Serve(netutil.LimitListener(own, connections)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			klog.Background().Error(err, "Calls of a plugin are answered no more; it is when it is started again", "plugin", plugin)
 			s.forget(plugin, r)
 		}

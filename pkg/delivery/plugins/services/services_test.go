@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -328,6 +329,50 @@ func TestOnlyThePluginsOwnUserIsAnswered(t *testing.T) {
 			defer cancel()
 			w.is(putStage(ctx, w.as("toy"), "copy", "a", "b"), test.want)
 		})
+	}
+}
+
+// What a plugin sends lies in the server's memory before anybody looks at it, so it is bounded by how much of that there can be at a time.
+func TestAPluginHasFewConnections(t *testing.T) {
+	w := newWorld(t)
+	address := must[string](t)(w.Address("toy"))
+	var idle []net.Conn
+	for range connections {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		idle = append(idle, conn)
+		// The server has taken the connection once it says what it bears.
+		if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	toy := w.as("toy")
+	short, enough := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer enough()
+	w.is(putStage(short, toy, "copy", "a", "b"), codes.DeadlineExceeded)
+	w.is(putStage(t.Context(), w.as("other"), "look", "a", "b"), codes.OK) // nobody else is held up
+	idle[0].Close()
+	long, enough := context.WithTimeout(t.Context(), 20*time.Second)
+	defer enough()
+	w.is(putStage(long, toy, "copy", "a", "b"), codes.OK)
+}
+
+func TestRequestsOfTooManyPartsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	toy := w.as("toy")
+	blocks := make([]*model.LogBlock, 200_000)
+	for i := range blocks {
+		blocks[i] = &model.LogBlock{}
+	}
+	_, err := toy.ReportStageLogs(t.Context(), &pipedservice.ReportStageLogsRequest{DeploymentId: "uid-web-1", StageId: "copy", Blocks: blocks})
+	if err == nil || !strings.Contains(err.Error(), "parts") || len(w.said) > 0 {
+		t.Errorf("error %v, and said is %d times", err, len(w.said))
 	}
 }
 
