@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,7 +40,12 @@ const (
 	// mostAnswer bounds an answer, in bytes.
 	mostAnswer = 4 << 20
 	mostSaid   = 250
-	workers    = 4
+	// atOnce is how many applications plugins are asked about at a time, and atOnceOf how many of those with the same plugins: one that does not answer holds up
+	// its own users. There are more workers, so that somebody is left to see who is next.
+	atOnce, atOnceOf = 8, 2
+	workers          = atOnce + 2
+	// comeAgain is how soon one is looked at again for which there was no place.
+	comeAgain = time.Second
 
 	firstRetry = time.Second
 	lastRetry  = time.Minute
@@ -59,6 +66,7 @@ type Board struct {
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
 	synced  []cache.InformerSynced
 	changed func(cache.ObjectName)
+	places  *work.Places
 
 	mu    sync.Mutex
 	found map[types.UID][]v1alpha1.PluginTargetStatus
@@ -70,7 +78,8 @@ type Board struct {
 func New(o Options) (*Board, error) {
 	b := &Board{
 		Options: o, queue: work.NewQueue[cache.ObjectName](o.Queues.Of("live"), firstRetry, lastRetry), changed: func(cache.ObjectName) {},
-		found: map[types.UID][]v1alpha1.PluginTargetStatus{}, lacking: map[string]int64{},
+		places: work.NewPlaces(atOnce, atOnceOf),
+		found:  map[types.UID][]v1alpha1.PluginTargetStatus{}, lacking: map[string]int64{},
 	}
 	tell := func(obj any) {
 		if app, is := obj.(*v1alpha1.Application); is {
@@ -155,11 +164,27 @@ func (b *Board) sync(ctx context.Context, name cache.ObjectName) error {
 	if err != nil {
 		return err // it is about to be shown, or the status is about to name another one
 	}
+	free, ok := b.places.Take(pluginsOf(app))
+	if !ok {
+		b.queue.AddAfter(name, comeAgain)
+		return nil
+	}
+	defer free()
 	looking, enough := context.WithTimeout(ctx, all)
 	defer enough()
 	b.keep(app, b.look(looking, app, revision))
 	b.queue.AddAfter(name, every)
 	return nil
+}
+
+// pluginsOf names the plugins of an application. Those with the same ones wait for one another.
+func pluginsOf(app *v1alpha1.Application) string {
+	var names []string
+	for i := range app.Spec.Plugins {
+		names = append(names, app.Spec.Plugins[i].Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
 }
 
 func (b *Board) keep(app *v1alpha1.Application, found []v1alpha1.PluginTargetStatus) {

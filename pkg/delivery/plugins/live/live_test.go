@@ -14,6 +14,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -133,5 +134,45 @@ func TestPluginsAreAskedAboutEachOfTheirDeployTargets(t *testing.T) {
 				t.Errorf("a plugin that does not support it was asked %d times", p.asked)
 			}
 		})
+	}
+}
+
+// A plugin that does not answer holds up those who use it, and nobody else.
+func TestOnePluginTakesNotAllPlaces(t *testing.T) {
+	p := &toy{why: "it starts"}
+	own := externalversions.NewSharedInformerFactory(ourfake.NewClientset(), 0).Delivery().V1alpha1()
+	b, err := New(Options{Applications: own.Applications(), Revisions: own.ApplicationRevisions(), Directory: p, Sources: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, plugins := range map[string][]string{"web": {"slow"}, "api": {"quick"}} {
+		app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+		app.Status.LiveRevision = "v1"
+		for _, plugin := range plugins {
+			app.Spec.Plugins = append(app.Spec.Plugins, v1alpha1.ApplicationPlugin{Name: plugin, DeployTargets: []string{"prod"}})
+		}
+		_ = own.Applications().Informer().GetIndexer().Add(app)
+	}
+	_ = own.ApplicationRevisions().Informer().GetIndexer().Add(&v1alpha1.ApplicationRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "v1"}})
+	var free []func()
+	for range atOnceOf {
+		one, ok := b.places.Take("slow")
+		if !ok {
+			t.Fatal("there is no place")
+		}
+		free = append(free, one)
+	}
+	looked := func(app string) bool {
+		if err := b.sync(t.Context(), cache.NewObjectName("shop", app)); err != nil {
+			t.Fatal(err)
+		}
+		return len(b.Of(types.UID(app))) > 0
+	}
+	if looked("web") || !looked("api") {
+		t.Error("an application waits for a plugin that it does not use, or takes the place of another one")
+	}
+	free[0]()
+	if !looked("web") {
+		t.Error("it is not looked at once there is a place")
 	}
 }
