@@ -3,10 +3,12 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // WriteFiles writes files into the folder of a program, which is made if need be, readable by its user alone. Files that have the content already stay as they are. The
@@ -55,11 +57,28 @@ func RemoveFiles(home string, names []string) error {
 	return nil
 }
 
+// has reports whether a file has a content already. The program may put something else in its place at any moment: what is looked at is what was opened, no
+// more of it is read than there is to compare, and nothing that could keep who reads it waiting.
+func has(folder *os.Root, name, content string) bool {
+	file, err := folder.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	if at, err := folder.Lstat(name); err != nil || !os.SameFile(info, at) { // a link is replaced, whatever it leads to
+		return false
+	}
+	got, err := io.ReadAll(io.LimitReader(file, int64(len(content))+1))
+	return err == nil && string(got) == content
+}
+
 func writeFile(folder *os.Root, name, content string, user *User) error {
-	if info, err := folder.Lstat(name); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(content)) {
-		if has, err := folder.ReadFile(name); err == nil && string(has) == content {
-			return nil
-		}
+	if has(folder, name, content) {
+		return nil
 	}
 	next := "." + name + "-" + strconv.Itoa(os.Getpid())
 	if err := folder.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,8 +1,10 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -57,5 +59,49 @@ func TestFilesLieInTheFolder(t *testing.T) {
 		if err := WriteFiles(filepath.Join(t.TempDir(), "home"), nil, map[string]string{name: "x"}); err == nil {
 			t.Errorf("%q is written", name)
 		}
+	}
+}
+
+// The program may put anything in the place of a file between two looks at it.
+func TestWhatIsNoFileIsReplacedAndNobodyWaitsForIt(t *testing.T) {
+	home := t.TempDir()
+	const content = "secret"
+	if err := os.WriteFile(filepath.Join(home, "real"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, put := range map[string]func(path string) error{
+		"a pipe that nobody writes to":     func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a link to a file of that content": func(path string) error { return os.Symlink("real", path) },
+		"a link to itself":                 func(path string) error { return os.Symlink("a", path) },
+		"a file that is larger than it looks": func(path string) error {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				return err
+			}
+			return os.Truncate(path, 1<<40)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(home, "a")
+			if err := errors.Join(os.RemoveAll(path), put(path)); err != nil {
+				t.Fatal(err)
+			}
+			root, err := os.OpenRoot(home)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			if has(root, "a", content) {
+				t.Error("it is taken for the file")
+			}
+			if err := WriteFiles(home, nil, map[string]string{"a": content}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(path); err != nil || string(got) != content || !has(root, "a", content) {
+				t.Errorf("the file has %q, %v", got, err)
+			}
+			if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+				t.Errorf("it is no file: %v, %v", info, err)
+			}
+		})
 	}
 }

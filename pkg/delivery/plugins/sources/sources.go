@@ -196,18 +196,44 @@ func (s *Sources) own(dir, plugin string) error {
 	})
 }
 
-// remove removes a folder, whatever a plugin has done to the modes of those in it.
+// remove removes a folder, whatever a plugin has done to the modes of those in it. What the plugin has started may still be at work there, and put links in the
+// place of folders meanwhile: none of them is followed out of it.
 func remove(dir string) error {
 	if os.RemoveAll(dir) == nil {
 		return nil
 	}
-	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.IsDir() {
-			return errors.Join(os.Chmod(name, 0o700), ignored(err))
-		}
-		return ignored(err)
-	})
+	err := open(dir)
 	return errors.Join(ignored(err), os.RemoveAll(dir))
+}
+
+// open gives back the modes of folders by which what is in them can be removed.
+func open(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		if err = os.Chmod(dir, 0o700); err != nil { // it lies in the folder of the server, where a plugin puts nothing
+			return err
+		}
+		root, err = os.OpenRoot(dir)
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return openBelow(root, ".")
+}
+
+func openBelow(root *os.Root, name string) error {
+	if err := root.Chmod(name, 0o700); err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(root.FS(), name)
+	errs := []error{ignored(err)}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			errs = append(errs, ignored(openBelow(root, path.Join(name, entry.Name()))))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ignored leaves out what removing says better.

@@ -241,3 +241,26 @@ func TestWhatTheProcessBeforeHasLeftIsRemoved(t *testing.T) {
 		t.Errorf("there are %v", left)
 	}
 }
+
+// What a plugin has started may exchange folders for links while they are removed.
+func TestNoFolderIsOpenedByALinkThatLeadsElsewhere(t *testing.T) {
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.Mkdir(elsewhere, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(elsewhere, filepath.Join(dir, "folder")); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := openBelow(root, "folder"); err == nil {
+		t.Error("the link was followed")
+	}
+	if info, err := os.Stat(elsewhere); err != nil || info.Mode().Perm() != 0o500 {
+		t.Errorf("the folder that it leads to has become %v (%v)", info.Mode(), err)
+	}
+}
