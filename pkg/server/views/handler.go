@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -16,9 +15,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
-
-// auditKey is the annotation of audit events that names the cluster through whose view a request came. Their paths are those without it.
-const auditKey = "view.manifold.dev/cluster"
 
 // Objects are the objects that views change.
 type Objects interface {
@@ -77,7 +73,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(apierrors.NewNotFound(v1alpha1.Resource("clusters"), name))
 		return
 	}
-	audit.AddAuditAnnotation(ctx, auditKey, name)
 	if err := h.refuse(ctx, cluster, info); err != nil {
 		fail(err)
 		return

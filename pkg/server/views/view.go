@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"k8s.io/apiserver/pkg/audit"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
@@ -26,7 +28,11 @@ func From(ctx context.Context) (cluster string, ok bool) {
 	return cluster, ok
 }
 
-// Strip takes the view off the paths of requests, and notes it in their contexts. It belongs at the outside of the stock chain.
+// auditKey is the annotation of audit events that names the cluster through whose view a request came. Their paths are those without it.
+const auditKey = "view.manifold.dev/cluster"
+
+// Strip takes the view off the paths of requests, and notes it in their contexts and for the audit, which so tells of those as well that are refused before
+// they come to the Handler. It belongs at the outside of the stock chain.
 func Strip(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cluster, rest, ok := v1alpha1.CutViewPath(r.URL.Path)
@@ -34,7 +40,9 @@ func Strip(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		plain := r.WithContext(With(r.Context(), cluster))
+		ctx := audit.WithAuditContext(With(r.Context(), cluster)) // the stock chain goes on with the one that it finds
+		audit.AddAuditAnnotation(ctx, auditKey, cluster)
+		plain := r.WithContext(ctx)
 		plain.URL = new(url.URL)
 		*plain.URL = *r.URL
 		plain.URL.Path = rest

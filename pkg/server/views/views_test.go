@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -51,6 +52,14 @@ func TestThePathOfAViewIsTakenOffAtTheOutside(t *testing.T) {
 		cluster, _ := From(seen.Context())
 		if seen.URL.Path != want.path || seen.URL.RawPath != want.raw || cluster != want.cluster || seen.URL.RawQuery != r.URL.RawQuery {
 			t.Errorf("%s becomes %s (%s) in the view of %q", target, seen.URL.Path, seen.URL.RawPath, cluster)
+		}
+		// The stock chain goes on with the audit context that it finds: what it refuses is told with the view as well.
+		told := map[string]string{}
+		if event := audit.AuditContextFrom(audit.WithAuditContext(seen.Context())); event != nil {
+			told = event.GetEventAnnotations()
+		}
+		if told[auditKey] != want.cluster {
+			t.Errorf("%s: the audit is told of the view of %q, want %q", target, told[auditKey], want.cluster)
 		}
 		if !strings.HasPrefix(target, r.URL.EscapedPath()) {
 			t.Errorf("%s: the request itself was changed to %s", target, r.URL.EscapedPath())

@@ -84,6 +84,20 @@ func (l looker) owns(above projection.Object) bool {
 	return err == nil && !pin.All && len(pin.Names) == 1 && pin.Names[0] == l.cluster
 }
 
+// neverHere reports whether an object, as long as it exists, is another cluster's: then not even its name is told. What was made through a view stays that
+// cluster's, and so does what shows something of a cluster.
+func (l looker) neverHere(obj runtime.Object) bool {
+	above, err := l.versioned(obj)
+	switch {
+	case err != nil:
+		return true
+	case l.kind.Mirror(above):
+		from := identity.ShownFrom(above)
+		return from != "" && from != l.cluster
+	}
+	return !l.kind.Workload && identity.OfAnotherView(above, l.cluster)
+}
+
 // refusal says why an object is not written through the view, nil if it is.
 func (l looker) refusal(above projection.Object) error {
 	switch {

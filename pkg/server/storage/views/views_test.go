@@ -494,6 +494,29 @@ func TestAWatchTellsWhatComesToTheClusterAndWhatLeavesIt(t *testing.T) {
 	}
 }
 
+// Not even the names of what others have made are told, whatever becomes of it.
+func TestAWatchTellsNothingOfWhatWasNeverTheClusters(t *testing.T) {
+	s, m := stored(t, "configmaps")
+	w, err := s.Watch(views.With(t.Context(), "east"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.events.Modify(configMap("theirs", view, "west", pin, "west"))
+	m.events.Modify(configMap("theirs", view, "west", pin, "west"))
+	m.events.Delete(configMap("theirs", view, "west", pin, "west"))
+	m.events.Add(configMap("theirs")) // another one of the name, which all share
+	m.events.Modify(configMap("shared"))
+	m.events.Modify(configMap("mine", view, "east", pin, "east"))
+	m.events.Stop()
+	var got []string
+	for event := range w.ResultChan() {
+		got = append(got, string(event.Type)+" "+event.Object.(*api.ConfigMap).Name)
+	}
+	if want := []string{"ADDED theirs", "MODIFIED shared", "MODIFIED mine"}; !slices.Equal(got, want) {
+		t.Errorf("told\n%q, want\n%q", got, want)
+	}
+}
+
 func TestStorageThatOffersLessOrMoreThanViewsKnowIsRefused(t *testing.T) {
 	for name, storage := range map[string]rest.Storage{"less": nothing{}, "more": connects{stock: &memory{}}} {
 		if err := New(overridden).Change(map[string]rest.Storage{"configmaps": storage}, ""); err == nil {

@@ -65,7 +65,7 @@ func (w watcher) shown(kind watch.EventType, key string, obj runtime.Object) (wa
 }
 
 // gone is the event of an object that the cluster has no part of, or has no more. One that is changed and was never told of may have been in the list that
-// the watch goes on from. What others have of it is not told.
+// the watch goes on from, unless it can never have been there. What others have of it is not told.
 func (w watcher) gone(kind watch.EventType, key string, obj runtime.Object, of metav1.Object) (watch.Event, bool) {
 	before, known := w.told[key]
 	if kind == watch.Deleted {
@@ -73,7 +73,7 @@ func (w watcher) gone(kind watch.EventType, key string, obj runtime.Object, of m
 	} else {
 		w.told[key] = false
 	}
-	if known && !before || !known && kind != watch.Modified {
+	if known && !before || !known && (kind != watch.Modified || w.neverHere(obj)) {
 		return watch.Event{}, false
 	}
 	out := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(runtime.Object)
