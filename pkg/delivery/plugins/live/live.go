@@ -172,7 +172,9 @@ func (b *Board) sync(ctx context.Context, name cache.ObjectName) error {
 	defer free()
 	looking, enough := context.WithTimeout(ctx, all)
 	defer enough()
-	b.keep(app, b.look(looking, app, revision))
+	found := b.look(looking, app, revision)
+	fit(found)
+	b.keep(app, found)
 	b.queue.AddAfter(name, every)
 	return nil
 }

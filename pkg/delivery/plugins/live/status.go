@@ -14,8 +14,10 @@ import (
 // Bounds of what is shown of what a plugin has found in a deploy target.
 const (
 	mostResources = 20
-	mostParents   = 5
-	mostName      = 200
+	// mostInAll bounds what is shown of all deploy targets of an application, which is kept in one status.
+	mostInAll   = 200
+	mostParents = 5
+	mostName    = 200
 )
 
 // Status is what a plugin has answered about a deploy target. What it says of others does not count.
@@ -50,6 +52,14 @@ func Status(plugin, target string, answer *livestate.GetLivestateResponse) v1alp
 	})
 	out.Resources = slices.Clip(out.Resources[:min(len(out.Resources), mostResources)])
 	return out
+}
+
+// fit shows fewer resources of each deploy target where there are many of these. How many there are is told all the same.
+func fit(all []v1alpha1.PluginTargetStatus) {
+	for i := range all {
+		found := all[i].Resources
+		all[i].Resources = slices.Clip(found[:min(len(found), mostInAll/len(all))])
+	}
 }
 
 func well(resource v1alpha1.PluginResource) int {

@@ -69,3 +69,18 @@ func TestWhatAPluginSaysIsBounded(t *testing.T) {
 		t.Errorf("a resource is %.300q", fmt.Sprint(r))
 	}
 }
+
+func TestWhatIsShownOfManyDeployTargetsFitsIntoOneStatus(t *testing.T) {
+	for targets, want := range map[int]int{0: 0, 1: mostResources, 10: mostResources, 40: 5, 500: 0} {
+		all := make([]v1alpha1.PluginTargetStatus, targets)
+		for i := range all {
+			all[i].Resources, all[i].ResourceCount = make([]v1alpha1.PluginResource, mostResources), mostResources
+		}
+		fit(all)
+		for _, one := range all {
+			if len(one.Resources) != want || one.ResourceCount != mostResources {
+				t.Fatalf("of %d targets %d resources are shown of each, of %d, want %d", targets, len(one.Resources), one.ResourceCount, want)
+			}
+		}
+	}
+}
