@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
@@ -62,18 +63,18 @@ func openDir(path string, passable bool) (string, *os.File, error) {
 	if err := os.MkdirAll(path, 0o711); err != nil {
 		return "", nil, err
 	}
-	if passable {
-		for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
-			info, err := os.Stat(folder)
-			if err != nil {
-				return "", nil, err
-			}
-			if info.Mode().Perm()&0o001 == 0 {
-				return "", nil, fmt.Errorf("the users of plugins cannot pass through %s, which leads to it: choose another folder, or chmod o+x %s", folder, folder)
-			}
-			if folder == filepath.Dir(folder) {
-				break
-			}
+	if path, err = filepath.EvalSymlinks(path); err != nil { // what leads to where it really is counts
+		return "", nil, err
+	}
+	if err := ours(path); err != nil {
+		return "", nil, err
+	}
+	for folder := filepath.Dir(path); ; folder = filepath.Dir(folder) {
+		if err := leads(folder, passable); err != nil {
+			return "", nil, err
+		}
+		if folder == filepath.Dir(folder) {
+			break
 		}
 	}
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -87,4 +88,30 @@ func openDir(path string, passable bool) (string, *os.File, error) {
 		return "", nil, errors.Join(err, lock.Close())
 	}
 	return path, lock, nil
+}
+
+// ours checks that the folder belongs to this process, and nobody else writes to it: who does could have it run other programs.
+func ours(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if stat, known := info.Sys().(*syscall.Stat_t); known && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d, who could exchange the programs of plugins: choose another folder, or chown it to user %d", path, stat.Uid, os.Geteuid())
+	}
+	return nil
+}
+
+// leads checks a folder above it. Users of plugins have to pass through, and nobody may put another folder in the place of ours.
+func leads(folder string, passable bool) error {
+	info, err := os.Stat(folder)
+	switch {
+	case err != nil:
+		return err
+	case passable && info.Mode().Perm()&0o001 == 0:
+		return fmt.Errorf("the users of plugins cannot pass through %s, which leads to it: choose another folder, or chmod o+x %s", folder, folder)
+	case info.Mode().Perm()&0o002 != 0 && info.Mode()&os.ModeSticky == 0:
+		return fmt.Errorf("everybody may write to %s, which leads to it, and so exchange the programs of plugins: choose another folder, or chmod o-w %s", folder, folder)
+	}
+	return nil
 }

@@ -60,3 +60,35 @@ func TestUsersOfPluginsPassThroughTheFoldersAbove(t *testing.T) {
 	}
 	lock.Close()
 }
+
+// Who can exchange the folder has the server run what he likes: checksums are compared a moment before.
+func TestAFolderThatOthersCanExchangeIsRefused(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "above")
+	if err := os.Mkdir(above, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(above, "plugins")
+	if err := os.Chmod(above, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openDir(path, false); err == nil || !strings.Contains(err.Error(), "everybody may write to "+above) {
+		t.Errorf("error %v, want one that names the folder above", err)
+	}
+	if err := os.Chmod(above, 0o777|os.ModeSticky); err != nil { // as /tmp is
+		t.Fatal(err)
+	}
+	_, lock, err := openDir(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Close()
+	if os.Geteuid() != 0 {
+		return // nobody else can give a folder away
+	}
+	if err := os.Chown(path, 59000, 59000); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openDir(path, false); err == nil || !strings.Contains(err.Error(), path+" belongs to user 59000") {
+		t.Errorf("error %v, want one that names the owner", err)
+	}
+}
