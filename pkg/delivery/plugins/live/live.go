@@ -42,7 +42,7 @@ const (
 	mostSaid   = 250
 	// atOnce is how many applications plugins are asked about at a time, and atOnceOf how many of those with the same plugins: one that does not answer holds up
 	// its own users. There are more workers, so that somebody is left to see who is next.
-	atOnce, atOnceOf = 8, 2
+	atOnce, atOnceOf = 12, 4
 	workers          = atOnce + 2
 	// comeAgain is how soon one is looked at again for which there was no place.
 	comeAgain = time.Second
