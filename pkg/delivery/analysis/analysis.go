@@ -12,8 +12,11 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 )
 
-// significance is how probable a difference by chance alone may be to count as one.
-const significance = 0.05
+// significance is how probable a difference by chance alone may be to count as one, with some room for how probabilities are rounded.
+const significance = 0.05 + 1e-9
+
+// even is how probable a deviation in one direction is by chance alone where nothing speaks for it. What is more probable speaks against it.
+const even = 0.5
 
 // Take returns the status of a metric after one more measurement. Measuring nothing is bad unless the metric says otherwise: what is unknown is
 // no success.
@@ -87,8 +90,23 @@ func deviates(metric delivery.Metric, m delivery.Measurement) string {
 		return "" // all values are the same
 	case err != nil:
 		return "it could not be compared: " + err.Error()
-	case result.P > significance:
+	case result.P <= significance:
+	case tooFew(len(m.Values), len(m.Control), direction) && (direction == stats.LocationDiffers || result.P <= even):
+		return fmt.Sprintf("%d values and %d to compare with are too few to tell whether they differ: measure over a longer interval, or ask for a series of each pod", len(m.Values), len(m.Control))
+	default:
 		return ""
 	}
 	return fmt.Sprintf("%d values differ from the %d that they are compared with, by chance with a probability of %.3g", len(m.Values), len(m.Control), result.P)
+}
+
+// tooFew reports whether so many values could not be told from so many others even if all of them were above all of those: what cannot fail proves nothing.
+func tooFew(values, control int, direction stats.LocationHypothesis) bool {
+	orders, few := 1.0, min(values, control)
+	for i := 1; i <= few && orders <= 2/significance; i++ {
+		orders *= float64(max(values, control)+i) / float64(i)
+	}
+	if direction == stats.LocationDiffers {
+		orders /= 2 // all of them may be below as well
+	}
+	return 1/orders > significance
 }

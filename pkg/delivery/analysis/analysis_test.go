@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aclements/go-moremath/stats"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -51,7 +52,11 @@ func TestJudge(t *testing.T) {
 		"one is higher, and that is bad":           {metric: compare(delivery.CanaryPrimary, delivery.High), m: delivery.Measurement{Values: about(9, 20, 1), Control: about(5, 20, 2)}, want: "differ"},
 		"one is higher, and only lower is bad":     {metric: compare(delivery.CanaryPrimary, delivery.Low), m: delivery.Measurement{Values: about(9, 20, 1), Control: about(5, 20, 2)}},
 		"one is lower, and that is bad":            {metric: compare(delivery.Previous, delivery.Low), m: delivery.Measurement{Values: about(1, 20, 1), Control: about(5, 20, 2)}, want: "differ"},
-		"too few values to tell":                   {metric: compare(delivery.CanaryPrimary, delivery.High), m: delivery.Measurement{Values: values(9), Control: values(5)}},
+		"too few values to tell":                   {metric: compare(delivery.CanaryPrimary, delivery.High), m: delivery.Measurement{Values: values(9), Control: values(5)}, want: "1 values and 1 to compare with are too few"},
+		"too few to tell in either direction":      {metric: compare(delivery.CanaryPrimary, delivery.Either), m: delivery.Measurement{Values: values(1, 2, 3), Control: values(4, 5, 6)}, want: "too few"},
+		"as few in one direction do":               {metric: compare(delivery.CanaryPrimary, delivery.Low), m: delivery.Measurement{Values: values(1, 2, 3), Control: values(4, 5, 6)}, want: "differ from the 3"},
+		"few that lean to what is well":            {metric: compare(delivery.CanaryPrimary, delivery.High), m: delivery.Measurement{Values: values(4), Control: values(9)}},
+		"few, and all the same":                    {metric: compare(delivery.CanaryPrimary, delivery.Either), m: delivery.Measurement{Values: values(0), Control: values(0)}},
 		"many values, by approximation":            {metric: compare(delivery.CanaryPrimary, delivery.High), m: delivery.Measurement{Values: about(5.5, 400, 1), Control: about(5, 400, 2)}, want: "differ"},
 		"nothing to compare with":                  {metric: compare(delivery.CanaryBaseline, delivery.Either), m: delivery.Measurement{Values: values(1)}, want: "no data to compare with"},
 		"nothing came before the first release":    {metric: compare(delivery.Previous, delivery.Either), m: delivery.Measurement{Values: values(1), First: true}},
@@ -120,4 +125,25 @@ func FuzzJudge(f *testing.F) {
 			t.Error("the values were changed")
 		}
 	})
+}
+
+// The test itself says what it can tell at best.
+func TestTooFewAreThoseThatNoDifferenceCouldTell(t *testing.T) {
+	for _, direction := range []stats.LocationHypothesis{stats.LocationDiffers, stats.LocationGreater, stats.LocationLess} {
+		for n := 1; n <= 9; n++ {
+			for m := 1; m <= 9; m++ {
+				x, y := about(0, n, 1), about(100, m, 2)
+				if direction == stats.LocationGreater {
+					x, y = about(100, n, 1), about(0, m, 2)
+				}
+				best, err := stats.MannWhitneyUTest(x, y, direction)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := tooFew(n, m, direction), best.P > significance; got != want {
+					t.Errorf("%d and %d values, direction %d: too few is %t, and at best the probability is %g", n, m, direction, got, best.P)
+				}
+			}
+		}
+	}
 }
