@@ -99,6 +99,13 @@ func (p *policies) weights() map[string]int32 {
 	return out
 }
 
+// nowhere selects no cluster.
+var nowhere = manifold.ClusterSelector{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+	{Key: v1alpha1.LabelPlacement, Operator: metav1.LabelSelectorOpExists}, {Key: v1alpha1.LabelPlacement, Operator: metav1.LabelSelectorOpDoesNotExist},
+}}}
+
+// policy is one that workloads follow which name it in a label. Those of the application are pinned, so it chooses no clusters for them. Whoever else writes
+// that label gets none by it: a policy of the namespace wins over those by which admins keep the namespace off clusters.
 func (app Application) policy(name, variant string, division *manifold.Division) *manifold.PlacementPolicy {
 	return &manifold.PlacementPolicy{
 		ObjectMeta: metav1.ObjectMeta{
@@ -107,7 +114,7 @@ func (app Application) policy(name, variant string, division *manifold.Division)
 			Annotations: map[string]string{v1alpha1.AnnotationVariant: variant},
 		},
 		Spec: manifold.PlacementPolicySpec{
-			Priority: policyPriority, Division: division,
+			Priority: policyPriority, Clusters: nowhere.DeepCopy(), Division: division,
 			Workloads: &manifold.WorkloadSelector{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelPlacement: name}}},
 		},
 	}

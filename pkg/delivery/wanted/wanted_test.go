@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -111,6 +112,29 @@ func TestAClusterDoesNotRunEmptyForWantOfAWeight(t *testing.T) {
 		}
 		if division := made.Policies[0].Spec.Division; !maps.Equal(division.Weights, test.want) || (division.Type == manifold.Divide) != (test.want != nil) {
 			t.Errorf("%s: %+v, want %v", name, division, test.want)
+		}
+	}
+}
+
+// Whoever may write workloads may write the label by which they follow a policy, and one of the namespace wins over those of admins.
+func TestPoliciesChooseNoClustersForWhoeverFollowsThem(t *testing.T) {
+	set := primary(map[string]string{"east": "eu", "west": "us"})
+	set[delivery.Canary] = delivery.Variant{Suffix: "canary", Clusters: map[string]delivery.Part{
+		"west": {Revision: delivery.Revision{Name: "web-v2"}, Target: "us", Replicas: map[string]int32{"Deployment/web": 1}},
+	}}
+	made, err := make1(t, Application{Pinned: true}, set, web())
+	if err != nil || len(made.Policies) != 2 {
+		t.Fatalf("%d policies, %v", len(made.Policies), err)
+	}
+	for _, policy := range made.Policies {
+		selector, err := metav1.LabelSelectorAsSelector(policy.Spec.Clusters.LabelSelector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cluster := range []labels.Set{{}, {v1alpha1.LabelPlacement: policy.Name}, {"region": "eu"}} {
+			if selector.Matches(cluster) {
+				t.Errorf("%s chooses clusters with the labels %v", policy.Name, cluster)
+			}
 		}
 	}
 }

@@ -51,6 +51,10 @@ func (t Trial) Run(ctx context.Context, places []delivery.Place) (refused string
 	if err := t.alike(places); err != nil {
 		return told(err)
 	}
+	pins, err := t.pins(places)
+	if err != nil {
+		return told(err)
+	}
 	targets := map[string]bool{}
 	var refusals []string
 	for _, place := range places {
@@ -67,7 +71,7 @@ func (t Trial) Run(ctx context.Context, places []delivery.Place) (refused string
 			if needsAccount(object, made) {
 				continue
 			}
-			why, err := t.try(ctx, object)
+			why, err := t.try(ctx, pinned(object, pins))
 			if undefined := new(objects.UndefinedError); errors.As(err, &undefined) && defined[undefined.Kind.GroupKind()] {
 				continue // there is nobody to ask until its definition is applied, which comes first
 			}
