@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
 	"github.com/manifold-dev/manifold/pkg/registry/delivery/plugins"
 	"github.com/manifold-dev/manifold/pkg/registry/group"
 )
@@ -36,7 +37,7 @@ func Group(typer runtime.ObjectTyper) group.Group {
 			Plural: "releaselogparts", Singular: "releaselogpart", ShortName: "relpart", Uncategorized: true,
 			Object:   func() runtime.Object { return &v1alpha1.ReleaseLogPart{} },
 			List:     func() runtime.Object { return &v1alpha1.ReleaseLogPartList{} },
-			Strategy: logStrategy{base},
+			Strategy: notedStrategy[*v1alpha1.ReleaseLogPart]{base, validation.ValidateReleaseLogPart, validation.ValidateReleaseLogPartUpdate},
 			Columns:  logColumns(),
 			Subresources: func(parts *group.REST) map[string]rest.Storage {
 				logs = parts
@@ -47,7 +48,7 @@ func Group(typer runtime.ObjectTyper) group.Group {
 			Plural: "pluginrecords", Singular: "pluginrecord", ShortName: "plugrec", Uncategorized: true,
 			Object:   func() runtime.Object { return &v1alpha1.PluginRecord{} },
 			List:     func() runtime.Object { return &v1alpha1.PluginRecordList{} },
-			Strategy: recordStrategy{base},
+			Strategy: notedStrategy[*v1alpha1.PluginRecord]{base, validation.ValidatePluginRecord, validation.ValidatePluginRecordUpdate},
 			Columns:  recordColumns(),
 		},
 		{

@@ -153,3 +153,21 @@ func stage(release *v1alpha1.Release) string {
 	}
 	return fmt.Sprintf("%d/%d %s", last+1, len(stages), stages[last].Name)
 }
+
+func logColumns() rest.TableConvertor {
+	return table.New([]table.Column[*v1alpha1.ReleaseLogPart]{
+		table.Text("Release", "The release that it is the log of.", func(l *v1alpha1.ReleaseLogPart) string { return l.Spec.Release }),
+		table.Number("Part", "Its position among the parts of the log.", func(l *v1alpha1.ReleaseLogPart) int64 { return l.Spec.Number }),
+		table.Number("Lines", "How many lines it has.", func(l *v1alpha1.ReleaseLogPart) int64 { return int64(len(l.Spec.Lines)) }),
+		table.Age[*v1alpha1.ReleaseLogPart](),
+	}...)
+}
+
+func recordColumns() rest.TableConvertor {
+	return table.New([]table.Column[*v1alpha1.PluginRecord]{
+		table.Text("Plugin", "The plugin that keeps it.", func(r *v1alpha1.PluginRecord) string { return r.Spec.Plugin }),
+		table.Text("Application", "The Application that it is about.", func(r *v1alpha1.PluginRecord) string { return r.Spec.Application }),
+		table.Text("Release", "The Release that it is about.", func(r *v1alpha1.PluginRecord) string { return r.Spec.Release }),
+		table.Age[*v1alpha1.PluginRecord](),
+	}...)
+}
