@@ -12,6 +12,7 @@ import (
 	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/app/insight"
 	"github.com/manifold-dev/manifold/pkg/cli/listing"
+	"github.com/manifold-dev/manifold/pkg/cli/logical"
 )
 
 // resource is how the kind is asked for, in full, so that no other group's "applications" is meant.
@@ -75,14 +76,7 @@ func (s *subject) complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	}
 	s.Name = args[0]
 	var err error
-	if s.Namespace, _, err = f.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return err
-	}
-	config, err := f.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	s.client, err = versioned.NewForConfig(config)
+	s.Namespace, s.client, err = logical.Typed(f)
 	return err
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/pkg/cli/listing"
+	"github.com/manifold-dev/manifold/pkg/cli/logical"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/targets"
 )
 
@@ -81,14 +82,11 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 }
 
 func (o *Options) complete(f cmdutil.Factory) error {
-	var err error
-	if o.Namespace, _, err = f.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return err
-	}
-	config, err := f.ToRESTConfig()
+	namespace, config, err := logical.Config(f)
 	if err != nil {
 		return err
 	}
+	o.Namespace = namespace
 	if err := o.reach(config); err != nil {
 		return err
 	}

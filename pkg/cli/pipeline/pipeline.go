@@ -20,6 +20,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/listing"
+	"github.com/manifold-dev/manifold/pkg/cli/logical"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 )
 
@@ -98,14 +99,7 @@ func (s *subject) complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 
 func (s *subject) connect(f cmdutil.Factory) error {
 	var err error
-	if s.Namespace, _, err = f.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return err
-	}
-	config, err := f.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	s.client, err = dynamic.NewForConfig(config)
+	s.Namespace, s.client, err = logical.Dynamic(f)
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/cli/listing"
+	"github.com/manifold-dev/manifold/pkg/cli/logical"
 )
 
 // resource is how the kind is asked for, in full, so that no other group's "releases" is meant.
@@ -72,14 +73,7 @@ func (s *subject) complete(f cmdutil.Factory, cmd *cobra.Command, args []string)
 	}
 	s.Name = args[0]
 	var err error
-	if s.Namespace, _, err = f.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return err
-	}
-	config, err := f.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	s.client, err = versioned.NewForConfig(config)
+	s.Namespace, s.client, err = logical.Typed(f)
 	return err
 }
 

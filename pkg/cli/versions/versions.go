@@ -20,6 +20,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/listing"
+	"github.com/manifold-dev/manifold/pkg/cli/logical"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 )
 
@@ -98,14 +99,7 @@ func NewCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 
 func (o *Options) complete(f cmdutil.Factory) error {
 	var err error
-	if o.Namespace, _, err = f.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return err
-	}
-	config, err := f.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	o.client, err = dynamic.NewForConfig(config)
+	o.Namespace, o.client, err = logical.Dynamic(f)
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/cli/logical"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/delivery/insight"
 )
@@ -93,14 +94,7 @@ func (o *Options) complete(f cmdutil.Factory, cmd *cobra.Command) error {
 		return cmdutil.UsageErrorf(cmd, "--selector: %v", err)
 	}
 	var err error
-	if o.Namespace, _, err = f.ToRawKubeConfigLoader().Namespace(); err != nil {
-		return err
-	}
-	config, err := f.ToRESTConfig()
-	if err != nil {
-		return err
-	}
-	o.client, err = versioned.NewForConfig(config)
+	o.Namespace, o.client, err = logical.Typed(f)
 	return err
 }
 
