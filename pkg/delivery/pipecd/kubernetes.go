@@ -43,6 +43,7 @@ func (r *reading) plugins(spec *fields) {
 			found = name
 			plugin := plugins.object(name)
 			r.kubernetes(plugin)
+			r.pipelineOf(plugin, spec)
 			plugin.done()
 		}
 	}
@@ -52,6 +53,15 @@ func (r *reading) plugins(spec *fields) {
 	plugins.done()
 	if spec.has("quickSync") || spec.has("input") {
 		r.kubernetes(&fields{reading: r, path: spec.path, values: withoutPlugins(spec)})
+	}
+}
+
+// pipelineOf notes that a plugin has the pipeline, as in examples of PipeCD, unless the application has one.
+func (r *reading) pipelineOf(plugin, spec *fields) {
+	if spec.has("pipeline") {
+		plugin.ignore("the application has a pipeline of its own", "pipeline")
+	} else if plugin.take("pipeline") != nil {
+		r.within = plugin
 	}
 }
 
@@ -76,7 +86,10 @@ func (r *reading) kubernetes(in *fields) {
 	if quick.flag("addVariantLabelToSelector") {
 		r.selects = quick.at("addVariantLabelToSelector")
 	}
-	r.targets(quick)
+	known := len(r.out.Spec.Targets)
+	if named := r.targets(quick); known > 0 && len(named) > 0 && len(named) < len(r.out.Spec.Targets) {
+		r.ignore(quick.path, "a release without the pipeline goes to all targets of the input; manifold app sync --target goes to some")
+	}
 	quick.done()
 	r.workloads(in)
 	r.variantLabel(in)
@@ -95,11 +108,16 @@ func (r *reading) input(input *fields) {
 	if input.flag("autoCreateNamespace") {
 		r.ignore(input.at("autoCreateNamespace"), "namespaces in clusters are made as they are needed, and in the logical cluster by whoever may")
 	}
-	input.ignore("no program is run: this is done by a library, whose version is the server's", "kubectlVersion", "kustomizeVersion", "helmVersion")
-	input.ignore("kustomize is not run as a program, and takes no options", "kustomizeOptions")
+	r.programs(input)
 	r.chart(input)
 	r.targets(input)
 	input.done()
+}
+
+// programs notes what is said of programs that render, of which none is run.
+func (r *reading) programs(in *fields) {
+	in.ignore("no program is run: this is done by a library, whose version is the server's", "kubectlVersion", "kustomizeVersion", "helmVersion")
+	in.ignore("kustomize is not run as a program, and takes no options", "kustomizeOptions")
 }
 
 func (r *reading) chart(input *fields) {
@@ -176,6 +194,9 @@ func (r *reading) trafficRouting(in *fields) {
 		}
 		r.out.Spec.Traffic = &v1alpha1.Traffic{
 			Method: v1alpha1.TrafficVirtualService, Name: service.text("name"), Routes: istio.texts("editableRoutes"), Subsets: true,
+		}
+		if r.out.Spec.Traffic.Name == "" {
+			r.ignore(istio.at("virtualService"), "the first VirtualService among the manifests is not looked for: name it here, or in spec.traffic.name of the Application")
 		}
 		service.done()
 	default:

@@ -1,6 +1,7 @@
 package pipecd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,6 +112,8 @@ type reading struct {
 	// selects is the field that has a quick sync change selectors, nil if none does, and selected says that a stage does it.
 	selects  *field.Path
 	selected bool
+	// within is what has the pipeline, nil for the spec itself.
+	within *fields
 }
 
 func (r *reading) file(file *fields) {
@@ -127,17 +130,17 @@ func (r *reading) file(file *fields) {
 	case r.uses.Only && (kind == kindApplication || strings.HasSuffix(kind, kindOthers)):
 		r.common(spec)
 		r.opaque(spec)
-	case kind == kindKubernetes:
+	case kind == kindKubernetes && !spec.has("plugins"):
 		r.common(spec)
 		r.kubernetes(spec)
-	case kind == kindApplication:
+	case kind == kindKubernetes, kind == kindApplication:
 		r.common(spec)
 		r.plugins(spec)
 	default:
 		r.refuse(file.at("kind"), kind, "must be "+kindKubernetes+" or "+kindApplication)
 		return
 	}
-	r.pipeline(spec)
+	r.pipeline(cmp.Or(r.within, spec))
 	if label := r.out.Labels[labelKind]; label != "" && label != "KUBERNETES" && len(r.uses.Plugins) == 0 {
 		r.refuse(spec.at("labels").Key(labelKind), label, "must be KUBERNETES")
 	}

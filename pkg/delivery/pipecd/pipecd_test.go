@@ -59,6 +59,15 @@ plugins:
       - {target: {name: hoge}, kustomizeDir: ./cluster-hoge}
       - {target: {name: fuga}, kustomizeDir: ./cluster-fuga}
 `),
+		"of a plugin of the older kind": kubernetesApp + indented(`
+name: shop
+plugins:
+  kubernetes_multicluster:
+    input:
+      multiTargets:
+      - {target: {name: hoge}, kustomizeDir: ./cluster-hoge}
+      - {target: {name: fuga}, kustomizeDir: ./cluster-fuga}
+`),
 		"of a plugin's quick sync":                  application + indented("name: shop\nplugins:\n  kubernetes_multicluster:\n    quickSync:"+strings.ReplaceAll(providers, "\n", "\n    ")),
 		"of an application that lists its plugins":  application + indented("name: shop\nplugins: [kubernetes_multicluster]\nquickSync:"+providers),
 		"of one with plugins beside the quick sync": application + indented("name: shop\nplugins: {kubernetes_multicluster: {}}\nquickSync:"+providers),
@@ -76,6 +85,52 @@ plugins:
 				t.Errorf("not honoured: %v", got.Unhonoured)
 			}
 		})
+	}
+}
+
+// Stages of newer plugins have the names of their targets alone, and some examples of PipeCD have the pipeline within the plugin.
+func TestStagesNameTheirTargets(t *testing.T) {
+	const plugin = `
+plugins:
+  kubernetes_multicluster:
+    input: {multiTargets: [{target: {name: hoge}, kustomizeDir: ./cluster-hoge}, {target: {name: fuga}, kustomizeDir: ./cluster-fuga}]}
+`
+	const stages = `
+pipeline:
+  stages:
+  - {name: K8S_MULTI_CANARY_ROLLOUT, with: {replicas: 1, multiTargets: [hoge]}}
+  - {name: ANALYSIS, with: {duration: 10m}}
+  - {name: K8S_MULTI_PRIMARY_ROLLOUT}
+`
+	for name, file := range map[string]string{
+		"of the application": kubernetesApp + indented("name: shop"+plugin+strings.TrimPrefix(stages, "\n")),
+		"of the plugin":      application + indented("name: shop"+strings.TrimSuffix(plugin, "\n")+strings.ReplaceAll(stages, "\n", "\n    ")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse([]byte(file), v1alpha1.PipecdConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got.Spec.Targets, []v1alpha1.Target{hoge, fuga}) || got.Spec.Pipeline == nil || len(got.Spec.Pipeline.Stages) != 3 {
+				t.Fatalf("targets %+v, pipeline %+v", got.Spec.Targets, got.Spec.Pipeline)
+			}
+			of := got.Spec.Pipeline.Stages
+			if !reflect.DeepEqual(of[0].Targets, []string{"hoge"}) || of[2].Targets != nil {
+				t.Errorf("the stages are about %v and %v", of[0].Targets, of[2].Targets)
+			}
+			if of[1].Name != v1alpha1.StageWait || string(of[1].With.Raw) != `{"duration":"10m"}` || len(got.Unhonoured) != 1 {
+				t.Errorf("an analysis of nothing is %s with %s, not honoured are %v", of[1].Name, of[1].With.Raw, got.Unhonoured)
+			}
+		})
+	}
+	for says, body := range map[string]string{
+		"a target that the application does not have":    "input: {multiTargets: [{target: {name: a}}]}\npipeline: {stages: [{name: K8S_SYNC, with: {multiTargets: [z]}}]}",
+		"multiTargets[1]: Duplicate":                     "pipeline: {stages: [{name: K8S_SYNC, with: {multiTargets: [a, a]}}]}",
+		"multiTargets[1]: Invalid value: must be a text": "pipeline: {stages: [{name: K8S_SYNC, with: {multiTargets: [a, {target: {name: b}}]}}]}",
+	} {
+		if _, err := Parse([]byte(kubernetesApp+indented(body)), v1alpha1.PipecdConfig{}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("error %v, want one that says %q", err, says)
+		}
 	}
 }
 
@@ -266,7 +321,12 @@ func TestWhatIsNotHonouredIsNamed(t *testing.T) {
 		"spec.quickSync.multiTarget[0].provider.labels": "quickSync: {multiTarget: [{provider: {name: a, labels: {b: c}}}]}",
 		"spec.trafficRouting.method":                    "trafficRouting: {method: smi}",
 		"spec.trafficRouting.istio":                     "trafficRouting: {method: podselector, istio: {host: a}}",
-		"spec.trafficRouting.istio.host":                "trafficRouting: {method: istio, istio: {host: a}}",
+		"spec.trafficRouting.istio.host":                "trafficRouting: {method: istio, istio: {host: a, virtualService: {name: b}}}",
+		"spec.trafficRouting.istio.virtualService":      "trafficRouting: {method: istio}",
+		"spec.quickSync":                                "input: {multiTargets: [{target: {name: a}}, {target: {name: b}}]}\nquickSync: {multiTargets: [a]}",
+		"spec.input.multiTargets[0].kustomizeOptions":   "input: {multiTargets: [{target: {name: a}, kustomizeOptions: {enable-helm: ''}}]}",
+		"spec.pipeline.stages[0].with":                  "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m}}]}",
+		"spec.pipeline.stages[0].with.threshold":        "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, threshold: 2, restartThreshold: 1}}]}",
 		"spec.workloads[0]":                             "workloads: [{kind: DaemonSet, name: a}]",
 		"spec.driftDetection.ignoreFields[0]":           "driftDetection: {ignoreFields: ['v1:Service:shop:web#spec']}",
 		"spec.pipeline.stages[0].with.logs":             "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, logs: [{query: a}]}}]}",

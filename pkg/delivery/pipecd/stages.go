@@ -58,6 +58,13 @@ func (r *reading) stage(in *fields) v1alpha1.Stage {
 			out.Timeout = within
 		}
 	}
+	if v1alpha1.CanonicalStageName(out.Name) == v1alpha1.StageAnalysis {
+		with.ignore("failureLimit of what is measured says how often it may be bad", "threshold")
+		if measuresNothing(with) {
+			r.ignore(with.path, "it names nothing to measure, so the stage waits for its duration")
+			out.Name = v1alpha1.StageWait
+		}
+	}
 	options := r.options(out.Name, with)
 	if len(options) > 0 {
 		raw, err := json.Marshal(options)
@@ -117,6 +124,16 @@ func (r *reading) options(name string, with *fields) map[string]any {
 		}
 	}
 	return out
+}
+
+// measuresNothing reports whether a stage ANALYSIS does nothing but wait, as in examples of PipeCD.
+func measuresNothing(with *fields) bool {
+	for key := range with.values {
+		if key != "duration" && with.has(key) && !with.taken[key] {
+			return false
+		}
+	}
+	return with.has("duration")
 }
 
 // analysis notes what a stage ANALYSIS cannot do, and takes it away.

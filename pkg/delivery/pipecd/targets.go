@@ -13,22 +13,38 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
 
-// targets reads the lists of targets in an object, under both of their names, and returns the names of those in them.
+// targets reads the lists of targets in an object, under both of their names, and returns the names of those in them. Stages may have the names alone.
 func (r *reading) targets(in *fields) []string {
 	var out []string
+	note := func(at *field.Path, name string) {
+		switch {
+		case name == "":
+		case slices.Contains(out, name):
+			r.errs = append(r.errs, field.Duplicate(at, name))
+		default:
+			out = append(out, name)
+		}
+	}
 	for _, key := range []string{"multiTarget", "multiTargets"} {
-		for _, entry := range in.objects(key) {
-			name := r.target(entry)
-			switch {
-			case name == "":
-			case slices.Contains(out, name):
-				r.errs = append(r.errs, field.Duplicate(entry.path, name))
-			default:
-				out = append(out, name)
+		if named(in.values[key]) {
+			for i, name := range in.texts(key) {
+				at := in.at(key).Index(i)
+				r.add(at, v1alpha1.Target{Name: name, Cluster: name}, nil)
+				note(at, name)
 			}
+			continue
+		}
+		for _, entry := range in.objects(key) {
+			note(entry.path, r.target(entry))
 		}
 	}
 	return out
+}
+
+// named reports whether a list has names, rather than objects.
+func named(list any) bool {
+	entries, _ := list.([]any)
+	return slices.ContainsFunc(entries, func(entry any) bool { _, is := entry.(string); return is })
 }
 
 // target reads one entry: a provider and a folder, or a target of a plugin with a folder or files. It returns the target's name.
@@ -60,7 +76,7 @@ func (r *reading) target(entry *fields) string {
 		}
 	}
 	manifests := entry.texts("manifests")
-	entry.ignore("no program is run: this is done by a library, whose version is the server's", "kubectlVersion", "kustomizeVersion", "helmVersion")
+	r.programs(entry)
 	entry.done()
 	if out.Name != "" {
 		r.add(entry.path, out, manifests)

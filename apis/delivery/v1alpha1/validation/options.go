@@ -138,8 +138,8 @@ func validateAnalysis(options *v1alpha1.AnalysisOptions, path *field.Path) field
 	if options.RestartThreshold < 0 {
 		errs = append(errs, field.Invalid(path.Child("restartThreshold"), options.RestartThreshold, "must not be negative"))
 	}
-	if len(options.Metrics)+len(options.HTTPS)+len(options.Jobs) == 0 {
-		errs = append(errs, field.Required(path, "metrics, https or jobs must be set: nothing would be measured"))
+	if len(options.Metrics)+len(options.HTTPS)+len(options.Jobs) == 0 && options.RestartThreshold <= 0 {
+		errs = append(errs, field.Required(path, "metrics, https or jobs must be set, or restartThreshold: nothing would be measured"))
 	}
 	for i := range options.Metrics {
 		errs = append(errs, validateMetric(&options.Metrics[i], options.Duration.Duration, path.Child("metrics").Index(i))...)
