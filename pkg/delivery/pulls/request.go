@@ -3,8 +3,10 @@ package pulls
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/manifold-dev/manifold/internal/outbound"
+	"github.com/manifold-dev/manifold/pkg/delivery/pulls/forges"
 	"github.com/manifold-dev/manifold/pkg/delivery/pulls/rewrite"
 )
 
@@ -136,4 +138,12 @@ func Permanent(err error) bool {
 		}
 	}
 	return false
+}
+
+// Busy returns for how long a forge asks to be left alone that has had too many calls, false if an error says something else.
+func Busy(err error) (time.Duration, bool) {
+	if busy := (*forges.BusyError)(nil); errors.As(err, &busy) {
+		return busy.Pause, true
+	}
+	return 0, false
 }

@@ -66,6 +66,21 @@ var (
 	ErrNotFound = errors.New("not found, or these credentials do not show it")
 )
 
+// BusyError says that a forge has had too many calls.
+type BusyError struct {
+	// Pause is how long it asks to be left alone.
+	Pause time.Duration
+	Err   error
+}
+
+// Error implements error.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("it has had too many calls, and is left alone for a while: %v", e.Err)
+}
+
+// Unwrap implements the interface of package errors.
+func (e *BusyError) Unwrap() error { return e.Err }
+
 // driver is what differs between the types of forges. Paths are below the API's root.
 type driver interface {
 	// username is what git calls itself whose password is a token.
@@ -251,7 +266,11 @@ func (f *Forge) call(ctx context.Context, o order) ([]byte, error) {
 	var answer bytes.Buffer
 	_, err = answer.ReadFrom(response.Body)
 	if response.StatusCode < 200 || response.StatusCode > 299 || response.StatusCode == http.StatusNonAuthoritativeInfo { // with which Azure DevOps asks who it is
-		return nil, f.refused(response.StatusCode, answer.Bytes())
+		refused := f.refused(response.StatusCode, answer.Bytes())
+		if pause, busy := pauseOf(response, time.Now()); busy {
+			return nil, &BusyError{Pause: pause, Err: refused}
+		}
+		return nil, meaning(response.StatusCode, refused)
 	}
 	if err != nil {
 		return nil, errors.New(outbound.Cause(err, f.as))
@@ -265,6 +284,11 @@ func (f *Forge) refused(code int, answer []byte) error {
 	if said := wordsOf(answer); said != "" {
 		err = fmt.Errorf("%w: %s", err, text.Line(outbound.Cause(errors.New(said), f.as), mostSaid))
 	}
+	return err
+}
+
+// meaning adds to the error of an answer what its code means.
+func meaning(code int, err error) error {
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNonAuthoritativeInfo:
 		return fmt.Errorf("%w: %w", ErrForbidden, err)
@@ -272,6 +296,39 @@ func (f *Forge) refused(code int, answer []byte) error {
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
 	return err
+}
+
+const (
+	// usualPause is how long a forge that has had too many calls is left alone if it does not say for how long, and mostPause bounds what it says.
+	usualPause = time.Minute
+	mostPause  = time.Hour
+)
+
+// pauseOf is how long a forge asks to be left alone that has had too many calls, false if it has not. GitHub may say so by 403, as if the token were not accepted.
+func pauseOf(response *http.Response, now time.Time) (pause time.Duration, busy bool) {
+	after, left := response.Header.Get("Retry-After"), response.Header.Get("X-RateLimit-Remaining")
+	switch response.StatusCode {
+	case http.StatusTooManyRequests:
+	case http.StatusForbidden:
+		if after == "" && left != "0" {
+			return 0, false
+		}
+	case http.StatusServiceUnavailable:
+		if after == "" {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	pause = usualPause
+	if seconds, err := strconv.Atoi(after); err == nil {
+		pause = time.Duration(min(seconds, int(mostPause/time.Second))) * time.Second
+	} else if at, err := http.ParseTime(after); err == nil {
+		pause = at.Sub(now)
+	} else if reset, err := strconv.ParseInt(response.Header.Get("X-RateLimit-Reset"), 10, 64); err == nil && left == "0" {
+		pause = time.Unix(reset, 0).Sub(now)
+	}
+	return min(max(pause, time.Second), mostPause), true
 }
 
 // wordsOf takes out of an answer why it is an error: all five say it as one of these.

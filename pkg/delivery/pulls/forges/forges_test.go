@@ -80,23 +80,10 @@ func TestAddressesThatAreNoRepositoriesAreRefused(t *testing.T) {
 // answering is a forge that says always the same.
 func answering(t *testing.T, kind string, code int, body string) *Forge {
 	t.Helper()
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return served(t, kind, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
 		_, _ = w.Write([]byte(body))
-	}))
-	t.Cleanup(server.Close)
-	names := map[string]string{weave.ForgeBitbucketServer: "/scm/SHOP/fleet", weave.ForgeAzureDevOps: "/acme/shop/_git/fleet"}
-	path := names[kind]
-	if path == "" {
-		path = "/acme/fleet"
-	}
-	forge, err := New(Repository{
-		Forge: kind, URL: server.URL + path, Token: "s3cret-token", CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}, outbound.Policy{Allow: func(net.IP) bool { return true }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return forge
+	})
 }
 
 var kinds = []string{weave.ForgeGitHub, weave.ForgeGitLab, weave.ForgeBitbucketServer, weave.ForgeGitea, weave.ForgeAzureDevOps}
