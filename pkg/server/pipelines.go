@@ -26,11 +26,14 @@ func (m *controllers) newPipelines(holds *held.Customs) (*pipelines.Controller, 
 	}
 	return pipelines.New(pipelines.Options{
 		Kube: m.informers, Manifold: m.own, Kinds: m.custom.Objects(), Sights: seenBy{m.sights}, Versions: m.versions, Holds: holds.In, Dynamic: client,
-		May: func(of weave.Author, right weave.Right) bool {
-			return admission.May(context.Background(), m.authorizer, of, right)
-		},
+		May:            m.may,
 		LogicalCluster: func() string { return m.upstream.LogicalCluster }, Queues: m.queues,
 	})
+}
+
+// may reports whether somebody has a right now, by what is known of RBAC.
+func (m *controllers) may(of weave.Author, right weave.Right) bool {
+	return admission.May(context.Background(), m.authorizer, of, right)
 }
 
 // newSights makes what shows pipelines what is in clusters.

@@ -54,6 +54,7 @@ func (m *controllers) newPromotions(c CompletedOptions) (*promotions.Controller,
 		Kinds: m.custom.Objects(), Dynamic: client, Events: m.clients[v1alpha1.PromotionsUser].kube.CoreV1(), Objects: objectClients(config),
 		Mapper:  mapper,
 		Pulls:   pulls.New(m.repositories, c.outgoing.Policy(), clock.RealClock{}),
+		May:     m.may,
 		Secrets: secrets.Lister(), SecretsSynced: secrets.Informer().HasSynced, Recorder: m.recorder(scheme.Scheme), Queues: m.queues,
 	})
 	changed := func(obj any) {

@@ -42,7 +42,7 @@ const (
 	AnnotationPodCluster = "manifold.dev/pod-cluster"
 	// AnnotationOrphan is carried by a workload that is deleted without what it owns, which goes on running. Manifold alone writes it.
 	AnnotationOrphan = "manifold.dev/orphan"
-	// AnnotationAuthors is carried by pipelines: who has named each of their targets, JSON. Manifold alone writes it.
+	// AnnotationAuthors is carried by pipelines: who has named each of their targets, and has them use Secrets and ServiceAccounts, JSON. Manifold alone writes it.
 	AnnotationAuthors = "manifold.dev/authors"
 	// FinalizerProjection is held while any cluster holds a projection of the object.
 	FinalizerProjection = "manifold.dev/projection"

@@ -91,14 +91,6 @@ func Strategy(p weave.Promotion) string {
 	return ""
 }
 
-// To returns how versions are promoted to an environment, nil if they are not.
-func To(spec weave.Spec, index int) *weave.Promotion {
-	if p := spec.Environments[index].Promotion; p != nil {
-		return p
-	}
-	return spec.Promotion
-}
-
 // Decide returns what is to be done about a pipeline.
 func Decide(p *weave.Pipeline, now time.Time) Decision {
 	out := Decision{Environments: map[string]Told{}}
@@ -114,7 +106,7 @@ func Decide(p *weave.Pipeline, now time.Time) Decision {
 	for i, e := range p.Spec.Environments {
 		t := turn{
 			now: now.UTC().Truncate(time.Second), index: i, environment: e, before: before, here: Observe(e, p.Status.Environments[e.Name]),
-			promotion: To(p.Spec, i), paused: p.Status.Paused,
+			promotion: p.PromotionOf(e), paused: p.Status.Paused,
 		}
 		if i > 0 {
 			t.previous = p.Spec.Environments[i-1].Name
@@ -139,6 +131,9 @@ func Decide(p *weave.Pipeline, now time.Time) Decision {
 		}
 		if !t.again.IsZero() && (out.Again.IsZero() || t.again.Before(out.Again)) {
 			out.Again = t.again
+		}
+		if why := t.status.WebhookDenied; why != "" {
+			t.note.says += "; calls of the webhooks about it are refused: " + why
 		}
 		notes = append(notes, t.note)
 		before = t.here
@@ -243,6 +238,10 @@ func (t *turn) decide() {
 	t.arrived()
 	if t.here.Denied {
 		t.says(denied, "nothing is promoted to it: %s", t.here.Message)
+		return
+	}
+	if t.status.Denied != "" {
+		t.says(denied, "nothing is promoted to it: %s", t.status.Denied)
 		return
 	}
 	if t.promotion == nil || Strategy(*t.promotion) == "" {

@@ -402,6 +402,32 @@ func TestNothingIsPromotedToATargetThatItsAuthorMayNotSee(t *testing.T) {
 	}
 }
 
+func TestNothingIsPromotedWithWhatItsAuthorHasLostTheRightTo(t *testing.T) {
+	p := chain(pulled, "2", "1")
+	p.Status.Environments["staging"].Denied = "ann has lost the right"
+	d := Decide(p, noon)
+	if got := steps(t, p, d); got != "" || d.Condition.Reason != "Denied" || !strings.Contains(d.Condition.Message, "staging: nothing is promoted to it: ann has lost the right") {
+		t.Errorf("the steps are %q, and the condition is %+v", got, d.Condition)
+	}
+	p.Status.Environments["staging"].Promotion = &weave.PromotionStatus{Revision: "2", Strategy: PullRequest, Phase: weave.PromotionStarted, URL: "https://forge/1", At: at(-60)}
+	if d = Decide(p, noon); len(d.Open) > 0 {
+		t.Errorf("the forge is to be asked about %+v", d.Open)
+	}
+	p.Status.Environments["staging"].Denied = ""
+	if d = Decide(p, noon); len(d.Open) != 1 {
+		t.Errorf("with the right, the forge is to be asked about %+v", d.Open)
+	}
+}
+
+func TestThatCallsAreRefusedIsToldAndKeepsNothingFromBeingPromoted(t *testing.T) {
+	p := chain(pulled, "2", "1")
+	p.Status.Environments["staging"].WebhookDenied = "ann has lost the right"
+	d := Decide(p, noon)
+	if got := steps(t, p, d); got != "staging=2" || !strings.Contains(d.Condition.Message, "calls of the webhooks about it are refused: ann has lost the right") {
+		t.Errorf("the steps are %q, and the condition is %+v", got, d.Condition)
+	}
+}
+
 func TestWhatWasRefusedIsNoStepAndIsToldToWait(t *testing.T) {
 	p := chain(pulled, "2", "1")
 	p.Status.Environments["staging"].Promotion = &weave.PromotionStatus{

@@ -6,15 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// Author is who has named targets of a pipeline, as RBAC knows somebody.
+// Author is who has named targets of a pipeline, or what versions are promoted with, as RBAC knows somebody.
 type Author struct {
 	User   string   `json:"user"`
 	Groups []string `json:"groups,omitempty"`
 	// Targets are those that are his, each as NAMESPACE of the logical cluster or CLUSTER/NAMESPACE.
-	Targets []string `json:"targets"`
+	Targets []string `json:"targets,omitempty"`
+	// Uses are the Secrets and ServiceAccounts of the pipeline's namespace that he has it use, each as secrets/NAME or serviceaccounts/NAME.
+	Uses []string `json:"uses,omitempty"`
 }
 
 // as reports whether two are the same person, with the same groups.
@@ -41,6 +45,53 @@ func AuthorOf(authors []Author, t Target) (Author, bool) {
 	return authors[i], true
 }
 
+// use is how an author has what a right is to.
+func (r Right) use() string { return r.Resource.Resource + "/" + r.Name }
+
+// userOf returns who has a pipeline use what a right is to, false if that is not known.
+func userOf(authors []Author, r Right) (Author, bool) {
+	i := slices.IndexFunc(authors, func(a Author) bool { return slices.Contains(a.Uses, r.use()) })
+	if i < 0 {
+		return Author{}, false
+	}
+	return authors[i], true
+}
+
+// Lost names a right that somebody has lost who has said what a pipeline is to do with it.
+type Lost struct {
+	Author
+	Right
+}
+
+// LostTo returns the first right that has been lost by which versions are promoted to an environment, nil if none is known to be: to the credential of pull
+// requests, or to act as the ServiceAccount of a direct promotion.
+func (p *Pipeline) LostTo(index int, authors []Author, may func(Author, Right) bool) *Lost {
+	of := p.PromotionOf(p.Spec.Environments[index])
+	if of == nil {
+		return nil
+	}
+	return lost(p.actsBy(*of), authors, may)
+}
+
+// LostKey returns the right to the Secret that signs calls, if that has been lost, nil if it is not known to be.
+func (p *Pipeline) LostKey(secret string, authors []Author, may func(Author, Right) bool) *Lost {
+	return lost([]Right{p.secret(secret)}, authors, may)
+}
+
+func lost(rights []Right, authors []Author, may func(Author, Right) bool) *Lost {
+	for _, right := range rights {
+		if author, known := userOf(authors, right); known && !may(author, right) {
+			return &Lost{author, right}
+		}
+	}
+	return nil
+}
+
+// String says what has been lost, and what to do about it.
+func (l *Lost) String() string {
+	return fmt.Sprintf("%q, who has this pipeline use it, has lost the right to %s: give it back, or have somebody write the pipeline who has it", l.User, l.Right)
+}
+
 // Shown are the rights to list what is shown of a target, which is what its author needs.
 func (p *Pipeline) Shown(t Target) (out []Right) {
 	for _, resource := range p.resources() {
@@ -49,47 +100,96 @@ func (p *Pipeline) Shown(t Target) (out []Right) {
 	return out
 }
 
-// Note returns who has named the targets of a pipeline once somebody has made before into after, before being nil for a new one. Whoever names a target, or
-// another app, answers for what is shown there from then on. What was there stays with whoever has named it, as long as he may still see it: otherwise it goes to
-// whoever writes the pipeline, if he may. It is not known of targets that were there before it was noted.
+// Note returns who has named the targets of a pipeline, and what it uses, once somebody has made before into after, before being nil for a new one. Whoever names a
+// target, or another app, answers for what is shown there from then on, and whoever changes the spec for what is done with what it uses, as all of the spec says
+// what that is. What was there stays with whoever has named it, as long as he may still see or use it: otherwise it goes to whoever writes the pipeline, if he may.
+// It is not known of what was there before it was noted.
 func Note(before, after *Pipeline, by Author, may func(Author, Right) bool) string {
+	n := note{by: Author{User: by.User, Groups: by.Groups}, may: may}
+	n.targets(before, after)
+	n.uses(before, after)
+	if len(n.out) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(n.out)
+	if err != nil { // of strings there is nothing that could fail
+		return ""
+	}
+	return string(text)
+}
+
+// note is being made of what somebody has written.
+type note struct {
+	by  Author
+	may func(Author, Right) bool
+	out []Author
+}
+
+// author returns who is to answer for something that needs rights: whoever did before, as long as he has them, false if that is not known.
+func (n *note) author(before Author, known, fresh bool, needs []Right) (Author, bool) {
+	lacks := func(a Author) bool { return slices.ContainsFunc(needs, func(r Right) bool { return !n.may(a, r) }) }
+	switch {
+	case fresh:
+		return n.by, true
+	case known && lacks(before) && !lacks(n.by):
+		return n.by, true
+	}
+	return before, known
+}
+
+// of is the entry of an author.
+func (n *note) of(author Author) *Author {
+	i := slices.IndexFunc(n.out, author.as)
+	if i < 0 {
+		i = len(n.out)
+		n.out = append(n.out, Author{User: author.User, Groups: author.Groups})
+	}
+	return &n.out[i]
+}
+
+func (n *note) targets(before, after *Pipeline) {
 	var had []Author
 	var there []string
 	if before != nil && sameApp(before, after) {
 		had = Authors(before)
 		before.targets(func(t Target) { there = append(there, t.at()) })
 	}
-	shows := func(a Author, t Target) bool {
-		return !slices.ContainsFunc(after.Shown(t), func(r Right) bool { return !may(a, r) })
-	}
-	var out []Author
 	after.targets(func(t Target) {
-		author, known := AuthorOf(had, t)
-		switch {
-		case !slices.Contains(there, t.at()):
-			author = by
-		case !known:
-			return
-		case !shows(author, t) && shows(by, t):
-			author = by
-		}
-		author.Targets = []string{t.at()}
-		i := slices.IndexFunc(out, author.as)
-		switch {
-		case i < 0:
-			out = append(out, author)
-		case !slices.Contains(out[i].Targets, t.at()):
-			out[i].Targets = append(out[i].Targets, t.at())
+		last, known := AuthorOf(had, t)
+		if author, known := n.author(last, known, !slices.Contains(there, t.at()), after.Shown(t)); known {
+			of := n.of(author)
+			of.Targets = added(of.Targets, t.at())
 		}
 	})
-	if len(out) == 0 {
-		return ""
+}
+
+func (n *note) uses(before, after *Pipeline) {
+	var had []Author
+	stays := map[string]bool{}
+	if before != nil {
+		had = Authors(before)
+		for _, need := range keys(before) {
+			stays[need.use()] = true
+		}
 	}
-	text, err := json.Marshal(out)
-	if err != nil { // of strings there is nothing that could fail
-		return ""
+	same := before != nil && equality.Semantic.DeepEqual(before.Spec, after.Spec)
+	for _, need := range acted(after) {
+		stays[need.use()] = same
 	}
-	return string(text)
+	for _, need := range append(acted(after), keys(after)...) {
+		last, known := userOf(had, need.Right)
+		if author, known := n.author(last, known, !stays[need.use()], []Right{need.Right}); known {
+			of := n.of(author)
+			of.Uses = added(of.Uses, need.use())
+		}
+	}
+}
+
+func added(to []string, one string) []string {
+	if slices.Contains(to, one) {
+		return to
+	}
+	return append(to, one)
 }
 
 // sameApp reports whether two show the same of a target.

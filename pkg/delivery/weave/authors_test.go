@@ -2,6 +2,7 @@ package weave
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -57,6 +58,91 @@ func TestItIsNotedWhoHasNamedATarget(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// using is a pipeline that promotes with the Secret forge, whose calls the Secret hook signs, and to prod as the ServiceAccount promoter.
+func using(note string) *Pipeline {
+	p := targeting(note, Target{Namespace: "shop"})
+	p.Namespace = "ops"
+	p.Spec.Environments = append(p.Spec.Environments, Environment{Name: "prod", Targets: []Target{{Namespace: "shop"}}, Promotion: &Promotion{
+		Strategy: Strategy{Direct: &Direct{ServiceAccountName: "promoter"}},
+	}})
+	p.Spec.Promotion = &Promotion{Strategy: Strategy{PullRequest: &PullRequest{SecretRef: SecretReference{Name: "forge"}}, SecretRef: &SecretReference{Name: "hook"}}}
+	return p
+}
+
+func TestItIsNotedWhoHasAPipelineUseSomething(t *testing.T) {
+	const (
+		ann   = `{"user":"ann","targets":["shop"],"uses":["secrets/forge","serviceaccounts/promoter","secrets/hook"]}`
+		byAnn = `[` + ann + `]`
+	)
+	another := func(change func(*Spec)) *Pipeline {
+		p := using("")
+		change(&p.Spec)
+		return p
+	}
+	everything := []string{"get secrets/forge", "get secrets/hook", "impersonate serviceaccounts/promoter"}
+	for name, test := range map[string]struct {
+		before, after *Pipeline
+		by            string
+		// may are the rights of each to what is used.
+		may  map[string][]string
+		want string
+	}{
+		"who makes the pipeline":         {after: using(""), by: "ann", want: byAnn},
+		"not who changes something else": {before: using(byAnn), after: using(""), by: "eve", may: map[string][]string{"ann": everything, "eve": everything}, want: byAnn},
+		"who changes what is done with it, but for the key": {
+			before: using(byAnn), after: another(func(s *Spec) { s.Environments[0].Name = "test" }), by: "eve", may: map[string][]string{"ann": everything, "eve": everything},
+			want: `[{"user":"ann","targets":["shop"],"uses":["secrets/hook"]},{"user":"eve","uses":["secrets/forge","serviceaccounts/promoter"]}]`,
+		},
+		"who names another key": {
+			before: using(byAnn), after: another(func(s *Spec) { s.Promotion.Strategy.SecretRef.Name = "forge" }), by: "eve", may: map[string][]string{"ann": everything, "eve": everything},
+			want: `[{"user":"ann","targets":["shop"]},{"user":"eve","uses":["secrets/forge","serviceaccounts/promoter"]}]`,
+		},
+		"who may, once the author may not": {
+			before: using(byAnn), after: using(""), by: "eve", may: map[string][]string{"ann": {"get secrets/hook", "impersonate serviceaccounts/promoter"}, "eve": everything},
+			want: `[{"user":"ann","targets":["shop"],"uses":["serviceaccounts/promoter","secrets/hook"]},{"user":"eve","uses":["secrets/forge"]}]`,
+		},
+		"not who may not either":                        {before: using(byAnn), after: using(""), by: "eve", want: byAnn},
+		"nobody, of what was there before it was noted": {before: using(""), after: using(""), by: "eve", may: map[string][]string{"eve": everything}},
+		"what is not used any more is nobody's":         {before: using(byAnn), after: another(func(s *Spec) { *s = targeting("", Target{Namespace: "shop"}).Spec }), by: "eve", want: `[{"user":"ann","targets":["shop"]}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.after.Namespace = "ops"
+			got := Note(test.before, test.after, Author{User: test.by}, func(a Author, r Right) bool {
+				return r.Verb == "list" && a.User == "ann" || r.Namespace == "ops" && slices.Contains(test.may[a.User], r.Verb+" "+r.use())
+			})
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARightThatIsLostToWhatAPipelineUsesIsNamed(t *testing.T) {
+	p := using(`[{"user":"ann","uses":["secrets/forge","serviceaccounts/promoter"]},{"user":"joe","uses":["secrets/hook"]}]`)
+	for name, test := range map[string]struct {
+		lost string
+		// want are those of both environments, and of the key.
+		want [3]string
+	}{
+		"none":                  {},
+		"to the credential":     {lost: `ann get secrets "forge" in namespace "ops"`, want: [3]string{`"ann", who has this pipeline use it, has lost the right to get secrets "forge" in namespace "ops"`}},
+		"of somebody else":      {lost: `joe get secrets "forge" in namespace "ops"`},
+		"to the ServiceAccount": {lost: `ann impersonate serviceaccounts "promoter" in namespace "ops"`, want: [3]string{1: `has lost the right to impersonate serviceaccounts "promoter" in namespace "ops"`}},
+		"to the key":            {lost: `joe get secrets "hook" in namespace "ops"`, want: [3]string{2: `"joe", who has this pipeline use it, has lost the right to get secrets "hook"`}},
+	} {
+		may := func(a Author, r Right) bool { return a.User+" "+r.String() != test.lost }
+		for i, got := range []*Lost{p.LostTo(0, Authors(p), may), p.LostTo(1, Authors(p), may), p.LostKey("hook", Authors(p), may)} {
+			if (got != nil) != (test.want[i] != "") || got != nil && !strings.Contains(got.String(), test.want[i]) {
+				t.Errorf("%s: %d is %v, want %q", name, i, got, test.want[i])
+			}
+		}
+	}
+	p.Annotations = nil
+	if got := p.LostTo(0, Authors(p), func(Author, Right) bool { return false }); got != nil {
+		t.Errorf("nobody is known to have lost anything, and it is %v", got)
 	}
 }
 

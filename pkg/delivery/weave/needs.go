@@ -109,11 +109,29 @@ func (p *Pipeline) promotions(visit func(of Promotion, path *field.Path)) {
 	}
 }
 
+// SigningSecret names the Secret that signs the calls about promotions to an environment: the one that its own strategy names, or else that of the pipeline. It is ""
+// if none is named. The index is negative for no environment.
+func (p *Pipeline) SigningSecret(index int) string {
+	of := p.Spec.Promotion
+	if index >= 0 {
+		if to := p.PromotionOf(p.Spec.Environments[index]); to != nil && to.Strategy.SecretRef != nil {
+			of = to
+		}
+	}
+	if of == nil || of.Strategy.SecretRef == nil {
+		return ""
+	}
+	return of.Strategy.SecretRef.Name
+}
+
+// secret is the right to a Secret of the pipeline's namespace.
+func (p *Pipeline) secret(name string) Right { return Right{"get", secrets, p.Namespace, name} }
+
 // keys are the rights to the keys that calls of webhooks are signed with: who holds one may promote.
 func keys(p *Pipeline) (out []Need) {
 	p.promotions(func(of Promotion, path *field.Path) {
 		if ref := of.Strategy.SecretRef; ref != nil {
-			out = append(out, Need{path.Child("secretRef", "name"), Right{"get", secrets, p.Namespace, ref.Name}, seen{}})
+			out = append(out, Need{path.Child("secretRef", "name"), p.secret(ref.Name), seen{}})
 		}
 	})
 	return out
@@ -122,12 +140,24 @@ func keys(p *Pipeline) (out []Need) {
 // acted are the rights by which versions are promoted.
 func acted(p *Pipeline) (out []Need) {
 	p.promotions(func(of Promotion, path *field.Path) {
-		if by := of.Strategy.PullRequest; by != nil {
-			out = append(out, Need{path.Child("pull-request", "secretRef", "name"), Right{"get", secrets, p.Namespace, by.SecretRef.Name}, seen{}})
-		}
-		if by := of.Strategy.Direct; by != nil {
-			out = append(out, Need{path.Child("direct", "serviceAccountName"), Right{"impersonate", serviceAccounts, p.Namespace, by.ServiceAccountName}, seen{}})
+		for _, right := range p.actsBy(of) {
+			at := path.Child("pull-request", "secretRef", "name")
+			if right.Resource == serviceAccounts {
+				at = path.Child("direct", "serviceAccountName")
+			}
+			out = append(out, Need{at, right, seen{}})
 		}
 	})
+	return out
+}
+
+// actsBy are the rights by which versions are promoted in one way.
+func (p *Pipeline) actsBy(of Promotion) (out []Right) {
+	if by := of.Strategy.PullRequest; by != nil {
+		out = append(out, p.secret(by.SecretRef.Name))
+	}
+	if by := of.Strategy.Direct; by != nil {
+		out = append(out, Right{"impersonate", serviceAccounts, p.Namespace, by.ServiceAccountName})
+	}
 	return out
 }

@@ -146,8 +146,8 @@ const (
 	ConditionPromoting = "Promoting"
 )
 
-// Status is what runs where, and how far the newest version is. Two controllers write it, each what is its own: the one that looks writes targets and
-// ConditionReady, the one that promotes all the rest; what persons have asked for is written as they ask.
+// Status is what runs where, and how far the newest version is. Two controllers write it, each what is its own: the one that looks writes targets, what is
+// denied, and ConditionReady, the one that promotes all the rest; what persons have asked for is written as they ask.
 type Status struct {
 	ObservedGeneration int64                         `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition            `json:"conditions,omitempty"`
@@ -172,6 +172,10 @@ type EnvironmentStatus struct {
 	// Asked is what a person has asked for last.
 	Asked   *Ask           `json:"asked,omitempty"`
 	Targets []TargetStatus `json:"targets,omitempty"`
+	// Denied says why nothing is promoted to here, and WebhookDenied why no call is believed that is about promotions to here: whoever has the pipeline use a
+	// Secret or a ServiceAccount for that has lost the right to it.
+	Denied        string `json:"denied,omitempty"`
+	WebhookDenied string `json:"webhookDenied,omitempty"`
 }
 
 // WaitingStatus names a version.

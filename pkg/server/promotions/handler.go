@@ -210,7 +210,7 @@ func (h *Handler) promote(ctx context.Context, p *weave.Pipeline, of call, signa
 	if from >= 0 && from+1 < len(p.Spec.Environments) {
 		next = from + 1
 	}
-	if secret := secretOf(p, next); secret != "" && !signed(signature, body, h.pipelines.SigningKey(p, secret)) {
+	if secret := p.SigningSecret(next); secret != "" && !signed(signature, body, h.pipelines.SigningKey(p, secret)) {
 		return unsigned
 	}
 	var told event
@@ -226,7 +226,7 @@ func (h *Handler) promote(ctx context.Context, p *weave.Pipeline, of call, signa
 		return refuse(http.StatusUnprocessableEntity, "%q is the last environment", of.environment)
 	case !involved(p, from, told):
 		return refuse(http.StatusUnprocessableEntity, "involvedObject: it is not the app of the pipeline in a target of %q", of.environment)
-	case promotion.To(p.Spec, next) == nil:
+	case p.PromotionOf(p.Spec.Environments[next]) == nil:
 		return refuse(http.StatusUnprocessableEntity, "the pipeline does not say how versions are promoted to %q", p.Spec.Environments[next].Name)
 	}
 	return h.await(ctx, p, p.Spec.Environments[next].Name, told.Metadata[keyRevision])
@@ -267,7 +267,7 @@ func listed(p *weave.Pipeline, index int, target weave.Target, told event) bool 
 // approve asks for the version that waits in an environment.
 func (h *Handler) approve(ctx context.Context, p *weave.Pipeline, of call, signature string) answer {
 	to := indexOf(p, of.environment)
-	secret := secretOf(p, to)
+	secret := p.SigningSecret(to)
 	if secret == "" || !signed(signature, nil, h.pipelines.SigningKey(p, secret)) {
 		return unsigned
 	}

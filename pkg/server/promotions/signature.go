@@ -7,9 +7,6 @@ import (
 	"encoding/hex"
 	"hash"
 	"strings"
-
-	"github.com/manifold-dev/manifold/pkg/delivery/promotion"
-	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 )
 
 // headerSignature has the algorithm, and after a "=" the HMAC of the body in hexadecimal.
@@ -34,18 +31,4 @@ func signed(signature string, body, key []byte) bool {
 	mac := hmac.New(algorithm, key)
 	mac.Write(body)
 	return hmac.Equal(got, mac.Sum(nil))
-}
-
-// secretOf names the Secret that signs the calls about promotions to an environment: the one that its own strategy names, or else that of the pipeline.
-// It is "" if none is named.
-func secretOf(p *weave.Pipeline, index int) string {
-	if index >= 0 {
-		if to := promotion.To(p.Spec, index); to != nil && to.Strategy.SecretRef != nil {
-			return to.Strategy.SecretRef.Name
-		}
-	}
-	if of := p.Spec.Promotion; of != nil && of.Strategy.SecretRef != nil {
-		return of.Strategy.SecretRef.Name
-	}
-	return ""
 }

@@ -164,6 +164,11 @@ func (x index) ofCluster(cluster string) []key {
 	return x.pick(x.byCluster[cluster], nil)
 }
 
+// livingIn returns the pipelines that are in a namespace themselves.
+func (x index) livingIn(namespace string) []key {
+	return slices.DeleteFunc(x.all(), func(k key) bool { return k.Namespace != namespace })
+}
+
 // all returns all pipelines.
 func (x index) all() []key {
 	x.mu.Lock()

@@ -489,6 +489,40 @@ func TestATargetIsShownForAsLongAsItsAuthorMaySeeIt(t *testing.T) {
 	}
 }
 
+func TestWhatIsUsedWithoutARightIsDeniedUntilItIsGivenBack(t *testing.T) {
+	w := newWorld(t)
+	w.helmRelease("podinfo", "6.1.8")
+	w.pipeline(app, `[{name: dev, targets: [{namespace: podinfo}]}, {name: prod, targets: [{namespace: podinfo}], promotion: {strategy: {direct: {serviceAccountName: promoter}, secretRef: {name: hook}}}}]`)
+	w.authored(`[{"user": "ann", "uses": ["serviceaccounts/promoter"]}, {"user": "joe", "uses": ["secrets/hook"]}]`)
+	w.look()
+	denied := func() string {
+		prod := w.told().Environments["prod"]
+		if dev := w.told().Environments["dev"]; dev.Denied+dev.WebhookDenied != "" {
+			t.Errorf("nothing is promoted to dev, and it is denied: %+v", dev)
+		}
+		return prod.Denied + "|" + prod.WebhookDenied
+	}
+	const ann, joe = `ann impersonate serviceaccounts "promoter" in namespace "flux"`, `joe get secrets "hook" in namespace "flux"`
+	const annLost = `"ann", who has this pipeline use it, has lost the right to impersonate serviceaccounts "promoter" in namespace "flux": give it back, or have somebody write the pipeline who has it`
+	const joeLost = `"joe", who has this pipeline use it, has lost the right to get secrets "hook" in namespace "flux": give it back, or have somebody write the pipeline who has it`
+	for _, test := range []struct {
+		lost []string
+		want string
+	}{{nil, "|"}, {[]string{ann}, annLost + "|"}, {[]string{ann, joe}, annLost + "|" + joeLost}, {[]string{joe}, "|" + joeLost}, {nil, "|"}} {
+		w.lost = test.lost
+		w.look()
+		if got := denied(); got != test.want {
+			t.Errorf("without %v is told %s, want %s", test.lost, got, test.want)
+		}
+		w.shows("dev", "podinfo: HelmRelease/podinfo 6.1.8* ready")
+		w.writes = nil
+		w.look()
+		if len(w.writes) > 0 {
+			t.Errorf("nothing has changed, and there is written %v", w.writes)
+		}
+	}
+}
+
 func TestWhoeverLosesARightIsNoticedByAWatchOfRBAC(t *testing.T) {
 	w := newWorld(t)
 	w.pipeline(app, `[{name: dev, targets: [{namespace: podinfo}]}]`)
@@ -499,7 +533,8 @@ func TestWhoeverLosesARightIsNoticedByAWatchOfRBAC(t *testing.T) {
 	}{
 		"a RoleBinding there":             {&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "a"}}, true},
 		"a Role there":                    {&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "podinfo", Name: "a"}}, true},
-		"a RoleBinding elsewhere":         {&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "flux", Name: "a"}}, false},
+		"a RoleBinding beside it":         {&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "flux", Name: "a"}}, true},
+		"a RoleBinding elsewhere":         {&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "farm", Name: "a"}}, false},
 		"a ClusterRole":                   {&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true},
 		"a ClusterRoleBinding of anybody": {&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true},
 	} {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/internal/caches"
+	texts "github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 )
 
@@ -31,13 +32,31 @@ func (c *Controller) watchRights() error {
 	return nil
 }
 
-// rightChanged has pipelines looked at when a right may have been given or taken away: those with a target in the namespace, or all of them.
+// rightChanged has pipelines looked at when a right may have been given or taken away: those in the namespace, or with a target there, or all of them.
 func (c *Controller) rightChanged(of metav1.Object) {
 	if of.GetNamespace() == "" {
 		c.again(c.known.all())
 		return
 	}
 	c.again(c.known.inNamespace(of.GetNamespace(), nil))
+	c.again(c.known.livingIn(of.GetNamespace()))
+}
+
+// denial says which rights have been taken from whoever has said what is done with them, "" for none.
+type denial struct {
+	// promotion is to what versions are promoted with to an environment, webhook to the key of the calls about that.
+	promotion, webhook string
+}
+
+// denial looks whether those who have the pipeline use something for an environment may still use it themselves.
+func (l *look) denial(index int) (out denial) {
+	if lost := l.pipeline.LostTo(index, l.authors, l.May); lost != nil {
+		out.promotion = texts.Said(lost.String())
+	}
+	if lost := l.pipeline.LostKey(l.pipeline.SigningSecret(index), l.authors, l.May); lost != nil {
+		out.webhook = texts.Said(lost.String())
+	}
+	return out
 }
 
 // lacks says which right has been taken from whoever has named a target, "" if he has all that it takes, or nobody is known.

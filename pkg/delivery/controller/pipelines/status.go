@@ -33,8 +33,10 @@ const (
 // told is what is told of a pipeline.
 type told struct {
 	environments map[string][]weave.TargetStatus
-	targets      int
-	troubles     []trouble
+	// denials are by environment, and so is what there is none of.
+	denials  map[string]denial
+	targets  int
+	troubles []trouble
 	// invalid says why nothing can be told, "" if something can.
 	invalid string
 }
@@ -108,12 +110,26 @@ func (t told) changed(p *weave.Pipeline) map[string]any {
 		return out
 	}
 	for name, targets := range t.environments {
-		var last []weave.TargetStatus
-		if status := p.Status.Environments[name]; status != nil {
-			last = status.Targets
+		last := p.Status.Environments[name]
+		if last == nil {
+			last = &weave.EnvironmentStatus{}
 		}
-		if !equality.Semantic.DeepEqual(last, targets) {
-			out[name] = map[string]any{"targets": targets}
+		differs := map[string]any{}
+		if !equality.Semantic.DeepEqual(last.Targets, targets) {
+			differs["targets"] = targets
+		}
+		denied := t.denials[name]
+		for field, of := range map[string]struct{ was, is string }{"denied": {last.Denied, denied.promotion}, "webhookDenied": {last.WebhookDenied, denied.webhook}} {
+			switch {
+			case of.was == of.is:
+			case of.is == "":
+				differs[field] = nil
+			default:
+				differs[field] = of.is
+			}
+		}
+		if len(differs) > 0 {
+			out[name] = differs
 		}
 	}
 	for name := range p.Status.Environments {

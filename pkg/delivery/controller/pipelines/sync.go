@@ -114,8 +114,9 @@ func (m *memory) patient(now time.Time, long time.Duration) bool {
 
 // all looks at all targets.
 func (l *look) all() told {
-	out := told{environments: map[string][]weave.TargetStatus{}}
-	for _, e := range l.pipeline.Spec.Environments {
+	out := told{environments: map[string][]weave.TargetStatus{}, denials: map[string]denial{}}
+	for i, e := range l.pipeline.Spec.Environments {
+		out.denials[e.Name] = l.denial(i)
 		var last []weave.TargetStatus
 		if status := l.pipeline.Status.Environments[e.Name]; status != nil {
 			last = status.Targets

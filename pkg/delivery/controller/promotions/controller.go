@@ -56,8 +56,10 @@ type Options struct {
 	// SecretsSynced reports whether the Secrets are known.
 	SecretsSynced cache.InformerSynced
 	Pulls         pulls.Opener
-	Recorder      record.EventRecorder
-	Queues        work.Names
+	// May reports whether somebody has a right now.
+	May      func(weave.Author, weave.Right) bool
+	Recorder record.EventRecorder
+	Queues   work.Names
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
 }
@@ -85,6 +87,8 @@ type Controller struct {
 	asked map[pullRequest]asked
 	// refusals are how things stood when a pull request was refused.
 	refusals map[pullRequest]refusal
+	// busy are the Secrets with whose credentials a forge has been called too often.
+	busy map[cache.ObjectName]busy
 }
 
 // pullRequest names the promotion to an environment.
@@ -100,7 +104,7 @@ func New(o Options) *Controller {
 	}
 	c := &Controller{
 		Options: o, queue: work.NewQueue[Key](o.Queues.Of("promotions"), firstRetry, lastRetry),
-		waiting: map[Key][]chan struct{}{}, asked: map[pullRequest]asked{}, refusals: map[pullRequest]refusal{},
+		waiting: map[Key][]chan struct{}{}, asked: map[pullRequest]asked{}, refusals: map[pullRequest]refusal{}, busy: map[cache.ObjectName]busy{},
 	}
 	for _, version := range weave.GroupVersions {
 		o.Kinds.FollowKind(schema.GroupResource{Group: version.Group, Resource: weave.Resource}, func(name cache.ObjectName) {

@@ -34,6 +34,9 @@ func (c *Controller) writeTargets(ctx context.Context, p *weave.Pipeline, step p
 	if account.ServiceAccount == "" {
 		return errors.New("no ServiceAccount is named to write as") // without one it would be as this controller
 	}
+	if err := c.entitled(p, step); err != nil {
+		return err
+	}
 	client, err := c.Objects(account)
 	if err != nil {
 		return err

@@ -185,7 +185,7 @@ func (c *Controller) open(ctx context.Context, p *weave.Pipeline, step promotion
 		return promotion.Result{Refused: true, Err: fmt.Errorf(
 			"there is no Secret %s/%s, which is to have the credential of the repository", p.Namespace, step.Promotion.Strategy.PullRequest.SecretRef.Name)}
 	}
-	result, err := c.Pulls.Open(ctx, request(p, step, secret))
+	result, err := c.call(ctx, p, step, secret)
 	refused := pulls.Permanent(err)
 	if refused {
 		c.refuse(of, refusal{circumstances: circumstancesOf(p, step, secret), commit: pulls.At(err), waits: errors.Is(err, pulls.ErrRefused)})
@@ -193,8 +193,20 @@ func (c *Controller) open(ctx context.Context, p *weave.Pipeline, step promotion
 	return promotion.Result{URL: result.URL, Message: result.Message, Declined: result.State == pulls.Closed, Err: err, Refused: refused}
 }
 
+// entitled returns an error if whoever has the pipeline use a Secret or a ServiceAccount for a promotion may not use it himself any more. The status says so within a
+// moment, and then nothing is begun: this is for what has been taken away since.
+func (c *Controller) entitled(p *weave.Pipeline, step promotion.Step) error {
+	if lost := p.LostTo(step.Index, weave.Authors(p), c.May); lost != nil {
+		return errors.New(lost.String())
+	}
+	return nil
+}
+
 // credential is the Secret that a pull request is opened with, nil if it is not there.
 func (c *Controller) credential(p *weave.Pipeline, step promotion.Step) (*corev1.Secret, error) {
+	if err := c.entitled(p, step); err != nil {
+		return nil, err
+	}
 	secret, err := c.Secrets.Secrets(p.Namespace).Get(step.Promotion.Strategy.PullRequest.SecretRef.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil

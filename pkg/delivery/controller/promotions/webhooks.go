@@ -29,8 +29,12 @@ func (c *Controller) Find(ctx context.Context, name cache.ObjectName) (*weave.Pi
 	return nil, nil
 }
 
-// SigningKey returns what a Secret of a pipeline's namespace signs calls with. If there is nothing, the pipeline's events tell it.
+// SigningKey returns what a Secret of a pipeline's namespace signs calls with. If there is nothing, or nothing that counts, the pipeline's events tell it.
 func (c *Controller) SigningKey(p *weave.Pipeline, secret string) []byte {
+	if lost := p.LostKey(secret, weave.Authors(p), c.May); lost != nil {
+		c.Recorder.Eventf(reference(p), corev1.EventTypeWarning, reasonWebhook, "a call is not believed: %s", lost)
+		return nil
+	}
 	found, err := c.Secrets.Secrets(p.Namespace).Get(secret)
 	if err != nil {
 		c.Recorder.Eventf(reference(p), corev1.EventTypeWarning, reasonWebhook, "a call cannot be checked: Secret %s/%s: %v", p.Namespace, secret, err)
