@@ -106,6 +106,7 @@ func TestSaneServices(t *testing.T) {
 		"addresses and names":                 {corev1.ServiceTypeLoadBalancer, []corev1.LoadBalancerIngress{ip("192.0.2.1"), ip("2001:db8::1"), host("a.example.com")}, []corev1.LoadBalancerIngress{ip("192.0.2.1"), ip("2001:db8::1"), host("a.example.com")}},
 		"a Service that asks for none":        {corev1.ServiceTypeClusterIP, []corev1.LoadBalancerIngress{ip("192.0.2.1")}, nil},
 		"what is no address":                  {corev1.ServiceTypeLoadBalancer, []corev1.LoadBalancerIngress{ip("192.0.2.01"), ip("::ffff:192.0.2.1"), ip("fe80::1%eth0"), ip("2001:DB8::1"), ip("any"), {}}, nil},
+		"nobody, everybody and metadata":      {corev1.ServiceTypeLoadBalancer, []corev1.LoadBalancerIngress{ip("0.0.0.0"), ip("::"), ip("224.0.0.1"), ip("ff02::1"), ip("169.254.169.254"), ip("fe80::1"), ip("127.0.0.1")}, []corev1.LoadBalancerIngress{ip("127.0.0.1")}},
 		"a name that is an address":           {corev1.ServiceTypeLoadBalancer, []corev1.LoadBalancerIngress{host("192.0.2.1"), host("010.0.0.1"), host("a..b"), host("A.example.com")}, nil},
 		"one that is, beside one that is not": {corev1.ServiceTypeLoadBalancer, []corev1.LoadBalancerIngress{ip("x"), ip("192.0.2.1")}, []corev1.LoadBalancerIngress{ip("192.0.2.1")}},
 		"a mode that there is not":            {corev1.ServiceTypeLoadBalancer, []corev1.LoadBalancerIngress{{IP: "192.0.2.1", IPMode: ptr.To(corev1.LoadBalancerIPMode("X"))}}, nil},
@@ -124,7 +125,7 @@ func TestSaneServices(t *testing.T) {
 		})
 	}
 	live := &networkingv1.Ingress{}
-	live.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "x"}, {Hostname: "a.example.com"}}
+	live.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "x"}, {IP: "169.254.169.254"}, {Hostname: "a.example.com"}}
 	if got, _ := saneOf(t, ingressKind.build(), live, live, Bounds{Now: now}); len(got.Status.LoadBalancer.Ingress) != 1 {
 		t.Errorf("the Ingress has %+v", got.Status.LoadBalancer.Ingress)
 	}

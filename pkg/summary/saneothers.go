@@ -71,7 +71,7 @@ func address(ip, hostname string) bool {
 	if ip != "" {
 		// As it is printed, or it would be another one for some who read it.
 		parsed, err := netip.ParseAddr(ip)
-		if err != nil || parsed.Zone() != "" || parsed.Is4In6() || parsed.String() != ip {
+		if err != nil || parsed.Zone() != "" || parsed.Is4In6() || parsed.String() != ip || !reachable(parsed) {
 			return false
 		}
 	}
@@ -81,6 +81,12 @@ func address(ip, hostname string) bool {
 		}
 	}
 	return ip != "" || hostname != ""
+}
+
+// reachable reports whether somebody elsewhere can be sent to an address. That of the link is where clouds have metadata and credentials, for whoever is
+// sent there. The loopback may be one: tools for clusters on a developer's own machine publish it.
+func reachable(a netip.Addr) bool {
+	return !a.IsUnspecified() && !a.IsMulticast() && !a.IsLinkLocalUnicast()
 }
 
 // dotted tells of a name that some who read it take for an IPv4 address, though it is not one as it is printed.
