@@ -15,11 +15,11 @@ func in(cluster string, replicas int32) Size {
 
 type sizes = map[string]Size
 
-func TestTheDifferenceIsWhatComesChangesAndGoes(t *testing.T) {
+func TestK21TheDifferenceIsWhatComesChangesAndGoes(t *testing.T) {
 	ordered := sizes{"v1": in("east", 5), "v2": in("east", 5), "v3": in("east", 5), "v4": in("east", 1)}
 	got := Compare(ordered, sizes{"v2": in("east", 5), "v3": in("west", 5), "v5": in("east", 1)}, map[string]bool{"v4": true})
 	if !slices.Equal(got.Add, []string{"v5"}) || !slices.Equal(got.Mod, []string{"v3"}) || !slices.Equal(got.Del, []string{"v1"}) {
-		t.Errorf("K21: %+v", got)
+		t.Errorf("%+v", got)
 	}
 }
 

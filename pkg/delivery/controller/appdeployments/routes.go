@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/oam"
+	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -138,7 +139,7 @@ func (r *run) unforced(of routes) string {
 		for _, cluster := range strings.Split(object.Manifest.GetAnnotations()[manifold.AnnotationClusters], ",") {
 			reported := all[cluster]
 			switch {
-			case cluster == "":
+			case cluster == "", r.left(cluster):
 			case reported.Problem != "":
 				return fmt.Sprintf("cluster %q does not take %s: %s", cluster, object.Key, delivery.Said(reported.Problem))
 			case reported.Stale, reported.Generation < present.GetGeneration(), reported.Routes != of.shares[object.Name][cluster].Mark():
@@ -147,6 +148,18 @@ func (r *run) unforced(of routes) string {
 		}
 	}
 	return ""
+}
+
+// left reports whether a cluster that is to run nothing any more does not answer. It has the rules and what it runs taken from it when it is back, and nobody waits
+// for it until then.
+func (r *run) left(cluster string) bool {
+	for _, size := range r.sizes {
+		if size.Total(cluster) > 0 {
+			return false
+		}
+	}
+	i := slices.IndexFunc(r.clusters, func(c *manifold.Cluster) bool { return c.Name == cluster })
+	return i < 0 || observe.Silent(r.clusters[i])
 }
 
 // virtualService is the kind by whose weights requests are shared out.

@@ -248,6 +248,33 @@ func TestARevisionIsKeptThatAWorkloadIsACopyOf(t *testing.T) {
 	}
 }
 
+// K8 and K9: their names are those that an ApplicationDeployment refers to.
+func TestK8AndK9EveryChangeIsARevisionOfItsOwnThatStaysAndIsListedByName(t *testing.T) {
+	w := newWorld(t, nil, inline(deployment, configMap("one")))
+	var first string
+	for i, colour := range []string{"one", "two", "two", "three", "one"} {
+		w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Inline.Objects[1].Raw = []byte(configMap(colour)) })
+		w.turn()
+		w.ends(v1alpha1.ReleaseSucceeded)
+		if i == 0 {
+			first = marshalled(caches.All[*v1alpha1.ApplicationRevision](w.view.revisions)[0].Spec)
+		}
+	}
+	w.turn()
+	names := strings.Fields(w.revisionNames())
+	if len(names) < 3 || !slices.Equal(names[:3], []string{"web-v1", "web-v2", "web-v3"}) { // the same twice is one
+		t.Fatalf("revisions are %v", names)
+	}
+	for _, revision := range caches.All[*v1alpha1.ApplicationRevision](w.view.revisions) {
+		if revision.Name == "web-v1" && marshalled(revision.Spec) != first {
+			t.Errorf("web-v1 was\n%s\nand is\n%s", first, marshalled(revision.Spec))
+		}
+		if revision.Name != v1alpha1.RevisionName("web", revision.Spec.Number) {
+			t.Errorf("%s is number %d", revision.Name, revision.Spec.Number)
+		}
+	}
+}
+
 // K20: with the annotation a change makes a revision and no release.
 func TestARevisionAloneReplacesNothing(t *testing.T) {
 	app := inline(deployment)
