@@ -130,7 +130,7 @@ func addServiceHooks(kube controlplane.CompletedConfig, server *controlplaneapis
 	}
 	return generic.AddPostStartHook("start-kubernetes-service-cidr-controller", func(ctx genericapiserver.PostStartHookContext) error {
 		defaultservicecidr.NewController(kube.Extra.ServiceIPRange, kube.Extra.SecondaryServiceIPRange, client).Start(ctx)
-		return bootstrap.WidenServiceRange(ctx, client.NetworkingV1().ServiceCIDRs(), kube.Extra.ServiceIPRange)
+		return bootstrap.WidenServiceRanges(ctx, client.NetworkingV1().ServiceCIDRs(), kube.Extra.ServiceIPRange, kube.Extra.SecondaryServiceIPRange)
 	})
 }
 
