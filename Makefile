@@ -16,8 +16,12 @@ version_flags := $(foreach package,k8s.io/component-base/version k8s.io/client-g
 	-X $(package).gitMajor=$(word 1,$(numbers)) -X $(package).gitMinor=$(word 2,$(numbers)) \
 	-X $(package).gitCommit=$(commit) -X $(package).gitTreeState=$(state) -X $(package).buildDate=$(date))
 
-# Without the paths of this checkout in them, what one checkout has compiled serves the next one too.
-export GOFLAGS := $(strip $(filter-out -trimpath,$(shell go env GOFLAGS)) -trimpath)
+# Without the paths of this checkout in them, what one checkout has compiled serves the next one too. Kustomize, which kubectl links, could load
+# Go plugins, for whose sake the linker would keep the name of every symbol: a fifth of the binary. Nobody enables them in ours.
+comma := ,
+flags := $(filter-out -trimpath,$(shell go env GOFLAGS))
+tags := $(sort $(subst $(comma), ,$(patsubst -tags=%,%,$(filter -tags=%,$(flags)))) kustomize_disable_go_plugin_support)
+export GOFLAGS := $(strip $(filter-out -tags=%,$(flags)) -trimpath -tags=$(subst $(eval ) ,$(comma),$(tags)))
 
 # What the first build takes on two cores. Nearly all of it is Kubernetes, which is compiled once.
 cold := 8 to 15 minutes when nothing is compiled yet

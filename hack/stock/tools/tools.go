@@ -118,7 +118,11 @@ func programs() []program {
 		{name: KubeAPIServer, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-apiserver", folder: toolsFolder},
 		{name: KubeControllerManager, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", folder: toolsFolder},
 		{name: KubeScheduler, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kube-scheduler", folder: toolsFolder},
-		{name: Kubectl, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kubectl", folder: toolsFolder},
+		// Manifold links kubectl without Go plugins, see the Makefile. What is compiled for one of them serves the other.
+		{
+			name: Kubectl, module: kubernetesModule, pkg: "k8s.io/kubernetes/cmd/kubectl", folder: toolsFolder,
+			tags: "kustomize_disable_go_plugin_support",
+		},
 		{name: Kwok, module: "sigs.k8s.io/kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok", folder: toolsFolder},
 		{
 			name: MetricsServer, module: "sigs.k8s.io/metrics-server", pkg: "sigs.k8s.io/metrics-server/cmd/metrics-server",
