@@ -76,6 +76,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.PlannerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Plugin"):
 		return &deliveryv1alpha1.PluginApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginAsked"):
+		return &deliveryv1alpha1.PluginAskedApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginDifference"):
+		return &deliveryv1alpha1.PluginDifferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginLimits"):
 		return &deliveryv1alpha1.PluginLimitsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginPreview"):
@@ -86,6 +90,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &deliveryv1alpha1.PluginRecordSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginResource"):
 		return &deliveryv1alpha1.PluginResourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PluginSecretReference"):
+		return &deliveryv1alpha1.PluginSecretReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginServiceAccountRef"):
 		return &deliveryv1alpha1.PluginServiceAccountRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PluginSpec"):

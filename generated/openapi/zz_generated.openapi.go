@@ -23,6 +23,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Application{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_Application(ref),
 		v1alpha1.ApplicationList{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ApplicationList(ref),
 		v1alpha1.ApplicationPlugin{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_ApplicationPlugin(ref),
+		v1alpha1.ApplicationPreview{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_ApplicationPreview(ref),
 		v1alpha1.ApplicationRevision{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_ApplicationRevision(ref),
 		v1alpha1.ApplicationRevisionList{}.OpenAPIModelName():            schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionList(ref),
 		v1alpha1.ApplicationRevisionSpec{}.OpenAPIModelName():            schema_manifold_apis_delivery_v1alpha1_ApplicationRevisionSpec(ref),
@@ -59,6 +60,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlannedStage{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PlannedStage(ref),
 		v1alpha1.Planner{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Planner(ref),
 		v1alpha1.Plugin{}.OpenAPIModelName():                             schema_manifold_apis_delivery_v1alpha1_Plugin(ref),
+		v1alpha1.PluginAsked{}.OpenAPIModelName():                        schema_manifold_apis_delivery_v1alpha1_PluginAsked(ref),
+		v1alpha1.PluginDifference{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginDifference(ref),
 		v1alpha1.PluginLimits{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginLimits(ref),
 		v1alpha1.PluginList{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_PluginList(ref),
 		v1alpha1.PluginPreview{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_PluginPreview(ref),
@@ -66,6 +69,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PluginRecordList{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginRecordList(ref),
 		v1alpha1.PluginRecordSpec{}.OpenAPIModelName():                   schema_manifold_apis_delivery_v1alpha1_PluginRecordSpec(ref),
 		v1alpha1.PluginResource{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_PluginResource(ref),
+		v1alpha1.PluginSecretReference{}.OpenAPIModelName():              schema_manifold_apis_delivery_v1alpha1_PluginSecretReference(ref),
 		v1alpha1.PluginServiceAccountRef{}.OpenAPIModelName():            schema_manifold_apis_delivery_v1alpha1_PluginServiceAccountRef(ref),
 		v1alpha1.PluginSpec{}.OpenAPIModelName():                         schema_manifold_apis_delivery_v1alpha1_PluginSpec(ref),
 		v1alpha1.PluginStatus{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginStatus(ref),
@@ -789,6 +793,78 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationPlugin(ref common.Referen
 		},
 		Dependencies: []string{
 			"io.k8s.apimachinery.pkg.runtime.RawExtension"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_ApplicationPreview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ApplicationPreview asks what plugins would change by a release of an application. It is posted to the subresource preview, and nothing of it is kept.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name, if it is set, is that of the application.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"revision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "revision is the name of the revision that would be released. Defaults to the newest one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"running": {
+						SchemaProps: spec.SchemaProps{
+							Description: "running is the name of the revision that it is compared with, which runs; unset if none does. What a request says here is ignored.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"previews": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"plugin",
+									"deployTarget",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "previews are what each plugin says of each of its deploy targets. What a request says here is ignored.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PluginPreview{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PluginPreview{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 	}
 }
 
@@ -2939,6 +3015,81 @@ func schema_manifold_apis_delivery_v1alpha1_Plugin(ref common.ReferenceCallback)
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_PluginAsked(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginAsked is what somebody has asked of a plugin by an annotation.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"for": {
+						SchemaProps: spec.SchemaProps{
+							Description: "for is the value of the annotation.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "by is the name of the user.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when it was.",
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+						},
+					},
+				},
+				Required: []string{"for", "by", "time"},
+			},
+		},
+		Dependencies: []string{
+			"io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_PluginDifference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginDifference is a resource that is not as it is to be. What exactly differs is not shown: it may be secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type is what it is.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is its name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is Missing, Extra, Changed or Differs.\n\nPossible enum values:\n - `\"Changed\"` is a resource that is there and is not as it is to be.\n - `\"Differs\"` is a resource of which the plugin does not say how it differs.\n - `\"Extra\"` is a resource that is not to be there and is.\n - `\"Missing\"` is a resource that is to be there and is not.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+							Enum:        []interface{}{"Changed", "Differs", "Extra", "Missing"},
+						},
+					},
+				},
+				Required: []string{"kind"},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_PluginLimits(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3061,10 +3212,51 @@ func schema_manifold_apis_delivery_v1alpha1_PluginPreview(ref common.ReferenceCa
 							Format:      "",
 						},
 					},
+					"unsupported": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unsupported says that the plugin does not tell what would change, nor how the revision differs from the one before.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"unknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unknown says that the plugin should have told and has not; summary says why.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"differences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "differences are what the revision changes of the one before, at most 20, as plugins with the service Drift say.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PluginDifference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"differenceCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "differenceCount is the number of all of them.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 				},
 				Required: []string{"plugin", "deployTarget"},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.PluginDifference{}.OpenAPIModelName()},
 	}
 }
 
@@ -3326,6 +3518,28 @@ func schema_manifold_apis_delivery_v1alpha1_PluginResource(ref common.ReferenceC
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_PluginSecretReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PluginSecretReference names a Secret in namespace manifold-system.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_PluginServiceAccountRef(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3376,6 +3590,26 @@ func schema_manifold_apis_delivery_v1alpha1_PluginSpec(ref common.ReferenceCallb
 							Description: "sha256 is the SHA-256 of the program, as 64 hexadecimal digits: of the executable itself, also if it comes in a tar.gz. A program whose checksum is another one is never run.",
 							Default:     "",
 							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret in namespace manifold-system by which the server logs in where it fetches the program: of type kubernetes.io/basic-auth for https and oci, or kubernetes.io/dockerconfigjson for oci. It is told to nobody but the host that url names, and to whom a registry has tokens made by.",
+							Ref:         ref(v1alpha1.PluginSecretReference{}.OpenAPIModelName()),
+						},
+					},
+					"pipecdName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "pipecdName is how files of PipeCD call the plugin where that cannot be the name of an object, such as k8s_plugin for the plugin k8s-plugin: the name in lower case, with hyphens in place of underscores, must be that of the plugin. The plugin is told this name as its own.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"installTools": {
+						SchemaProps: spec.SchemaProps{
+							Description: "installTools lets the plugin install tools that it asks for, such as a version of kubectl, by scripts of its own. They run as the plugin does: as its user, within its limits and in its folder. If unset, it has those alone that an admin has put into the folder tools of start --plugins-dir.",
+							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
@@ -3447,7 +3681,7 @@ func schema_manifold_apis_delivery_v1alpha1_PluginSpec(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PluginLimits{}.OpenAPIModelName(), v1alpha1.PluginTarget{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.runtime.RawExtension"},
+			v1alpha1.PluginLimits{}.OpenAPIModelName(), v1alpha1.PluginSecretReference{}.OpenAPIModelName(), v1alpha1.PluginTarget{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.runtime.RawExtension"},
 	}
 }
 
@@ -3576,6 +3810,18 @@ func schema_manifold_apis_delivery_v1alpha1_PluginStatus(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"restartAsked": {
+						SchemaProps: spec.SchemaProps{
+							Description: "restartAsked is who asked last for a restart, which the server has written down when they did.",
+							Ref:         ref(v1alpha1.PluginAsked{}.OpenAPIModelName()),
+						},
+					},
+					"refetchAsked": {
+						SchemaProps: spec.SchemaProps{
+							Description: "refetchAsked is who asked last for the program to be fetched again.",
+							Ref:         ref(v1alpha1.PluginAsked{}.OpenAPIModelName()),
+						},
+					},
 					"conditions": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -3603,7 +3849,7 @@ func schema_manifold_apis_delivery_v1alpha1_PluginStatus(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			"io.k8s.apimachinery.pkg.apis.meta.v1.Condition", "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
+			v1alpha1.PluginAsked{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.Condition", "io.k8s.apimachinery.pkg.apis.meta.v1.Time"},
 	}
 }
 
@@ -3735,12 +3981,37 @@ func schema_manifold_apis_delivery_v1alpha1_PluginTargetStatus(ref common.Refere
 							Format:      "int32",
 						},
 					},
+					"differences": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "differences are what there differs from the revision that was released, at most 20, as plugins with the service Drift say.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.PluginDifference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"differenceCount": {
+						SchemaProps: spec.SchemaProps{
+							Description: "differenceCount is the number of all of them.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 				},
 				Required: []string{"plugin", "deployTarget"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PluginResource{}.OpenAPIModelName()},
+			v1alpha1.PluginDifference{}.OpenAPIModelName(), v1alpha1.PluginResource{}.OpenAPIModelName()},
 	}
 }
 

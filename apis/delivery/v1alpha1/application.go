@@ -6,6 +6,7 @@ import (
 )
 
 // +genclient
+// +genclient:method=Preview,verb=create,subresource=preview,input=ApplicationPreview,result=ApplicationPreview
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // Application is a set of manifests that are released together. It says where the manifests come from, which clusters they go to, and in which steps a new

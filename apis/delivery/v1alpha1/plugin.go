@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"cmp"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,6 +63,18 @@ type PluginSpec struct {
 	// sha256 is the SHA-256 of the program, as 64 hexadecimal digits: of the executable itself, also if it comes in a tar.gz. A program whose checksum is
 	// another one is never run.
 	Sha256 string `json:"sha256"`
+	// secretRef names a Secret in namespace manifold-system by which the server logs in where it fetches the program: of type kubernetes.io/basic-auth for
+	// https and oci, or kubernetes.io/dockerconfigjson for oci. It is told to nobody but the host that url names, and to whom a registry has tokens made by.
+	// +optional
+	SecretRef *PluginSecretReference `json:"secretRef,omitempty"`
+	// pipecdName is how files of PipeCD call the plugin where that cannot be the name of an object, such as k8s_plugin for the plugin k8s-plugin: the name in
+	// lower case, with hyphens in place of underscores, must be that of the plugin. The plugin is told this name as its own.
+	// +optional
+	PipecdName string `json:"pipecdName,omitempty"`
+	// installTools lets the plugin install tools that it asks for, such as a version of kubectl, by scripts of its own. They run as the plugin does: as its user,
+	// within its limits and in its folder. If unset, it has those alone that an admin has put into the folder tools of start --plugins-dir.
+	// +optional
+	InstallTools bool `json:"installTools,omitempty"`
 	// config is the configuration of the plugin, an object that reaches it as it is. Every admin who may read the plugin can read it, and it is
 	// handed over as an argument of the process, which users of the server's host may see.
 	// +optional
@@ -85,6 +100,20 @@ type PluginSpec struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
+
+// PluginSecretReference names a Secret in namespace manifold-system.
+type PluginSecretReference struct {
+	// name is that of the Secret.
+	Name string `json:"name"`
+}
+
+// PluginNameOf is the name of the object for a plugin that files of PipeCD call so. Objects cannot have all names that PipeCD lets plugins have.
+func PluginNameOf(written string) string {
+	return strings.ReplaceAll(strings.ToLower(written), "_", "-")
+}
+
+// Called is the name by which the plugin is known to files of PipeCD, and to itself.
+func (p *Plugin) Called() string { return cmp.Or(p.Spec.PipecdName, p.Name) }
 
 // PluginKubeconfigField is the field of the configuration of a target that the server writes where that stands for a cluster. PipeCD's plugins for Kubernetes have it.
 const PluginKubeconfigField = "kubeConfigPath"
@@ -256,6 +285,12 @@ type PluginStatus struct {
 	// refetchedFor is the value of the annotation delivery.manifold.dev/refetch-at that the program was last fetched for.
 	// +optional
 	RefetchedFor string `json:"refetchedFor,omitempty"`
+	// restartAsked is who asked last for a restart, which the server has written down when they did.
+	// +optional
+	RestartAsked *PluginAsked `json:"restartAsked,omitempty"`
+	// refetchAsked is who asked last for the program to be fetched again.
+	// +optional
+	RefetchAsked *PluginAsked `json:"refetchAsked,omitempty"`
 	// conditions show the state of the plugin.
 	// +optional
 	// +patchMergeKey=type
@@ -263,4 +298,14 @@ type PluginStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
+}
+
+// PluginAsked is what somebody has asked of a plugin by an annotation.
+type PluginAsked struct {
+	// for is the value of the annotation.
+	For string `json:"for"`
+	// by is the name of the user.
+	By string `json:"by"`
+	// time is when it was.
+	Time metav1.Time `json:"time"`
 }

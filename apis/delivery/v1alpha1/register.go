@@ -50,7 +50,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 
 func kinds() []runtime.Object {
 	return []runtime.Object{
-		&Application{}, &ApplicationList{},
+		&Application{}, &ApplicationList{}, &ApplicationPreview{},
 		&ApplicationRevision{}, &ApplicationRevisionList{},
 		&Release{}, &ReleaseList{},
 		&ReleaseApproval{}, &ReleaseCancellation{}, &ReleaseSkip{}, &ReleaseRetry{}, &ReleaseRollback{},

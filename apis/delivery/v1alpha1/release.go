@@ -330,6 +330,19 @@ type PluginPreview struct {
 	// noChange says that nothing would.
 	// +optional
 	NoChange bool `json:"noChange,omitempty"`
+	// unsupported says that the plugin does not tell what would change, nor how the revision differs from the one before.
+	// +optional
+	Unsupported bool `json:"unsupported,omitempty"`
+	// unknown says that the plugin should have told and has not; summary says why.
+	// +optional
+	Unknown bool `json:"unknown,omitempty"`
+	// differences are what the revision changes of the one before, at most 20, as plugins with the service Drift say.
+	// +optional
+	// +listType=atomic
+	Differences []PluginDifference `json:"differences,omitempty"`
+	// differenceCount is the number of all of them.
+	// +optional
+	DifferenceCount int32 `json:"differenceCount,omitempty"`
 }
 
 // ArtifactVersion is what a plugin says that a revision consists of.

@@ -138,6 +138,40 @@ type PluginTargetStatus struct {
 	// resourceCount is the number of all of them.
 	// +optional
 	ResourceCount int32 `json:"resourceCount,omitempty"`
+	// differences are what there differs from the revision that was released, at most 20, as plugins with the service Drift say.
+	// +optional
+	// +listType=atomic
+	Differences []PluginDifference `json:"differences,omitempty"`
+	// differenceCount is the number of all of them.
+	// +optional
+	DifferenceCount int32 `json:"differenceCount,omitempty"`
+}
+
+// PluginDifferenceKind is how a resource differs.
+// +enum
+type PluginDifferenceKind string
+
+const (
+	// PluginMissing is a resource that is to be there and is not.
+	PluginMissing PluginDifferenceKind = "Missing"
+	// PluginExtra is a resource that is not to be there and is.
+	PluginExtra PluginDifferenceKind = "Extra"
+	// PluginChanged is a resource that is there and is not as it is to be.
+	PluginChanged PluginDifferenceKind = "Changed"
+	// PluginDiffers is a resource of which the plugin does not say how it differs.
+	PluginDiffers PluginDifferenceKind = "Differs"
+)
+
+// PluginDifference is a resource that is not as it is to be. What exactly differs is not shown: it may be secret.
+type PluginDifference struct {
+	// type is what it is.
+	// +optional
+	Type string `json:"type,omitempty"`
+	// name is its name.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// kind is Missing, Extra, Changed or Differs.
+	Kind PluginDifferenceKind `json:"kind"`
 }
 
 // PluginResource is something of an application that a plugin has found.

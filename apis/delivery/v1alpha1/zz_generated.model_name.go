@@ -51,6 +51,11 @@ func (in ApplicationPlugin) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ApplicationPreview) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationPreview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ApplicationRevision) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.ApplicationRevision"
 }
@@ -231,6 +236,16 @@ func (in Plugin) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginAsked) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginAsked"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginDifference) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginDifference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PluginLimits) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginLimits"
 }
@@ -263,6 +278,11 @@ func (in PluginRecordSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PluginResource) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginResource"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PluginSecretReference) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSecretReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

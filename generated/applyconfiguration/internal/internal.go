@@ -681,6 +681,33 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginStatus
       default: {}
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginAsked
+  map:
+    fields:
+    - name: by
+      type:
+        scalar: string
+      default: ""
+    - name: for
+      type:
+        scalar: string
+      default: ""
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginDifference
+  map:
+    fields:
+    - name: kind
+      type:
+        scalar: string
+      default: ""
+    - name: name
+      type:
+        scalar: string
+    - name: type
+      type:
+        scalar: string
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginLimits
   map:
     fields:
@@ -700,6 +727,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: differenceCount
+      type:
+        scalar: numeric
+    - name: differences
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginDifference
+          elementRelationship: atomic
     - name: noChange
       type:
         scalar: boolean
@@ -710,6 +746,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: summary
       type:
         scalar: string
+    - name: unknown
+      type:
+        scalar: boolean
+    - name: unsupported
+      type:
+        scalar: boolean
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginRecord
   map:
     fields:
@@ -785,6 +827,13 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: type
       type:
         scalar: string
+- name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSecretReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+      default: ""
 - name: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginServiceAccountRef
   map:
     fields:
@@ -813,6 +862,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: gracePeriodSeconds
       type:
         scalar: numeric
+    - name: installTools
+      type:
+        scalar: boolean
     - name: limits
       type:
         namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginLimits
@@ -820,9 +872,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: logLevel
       type:
         scalar: string
+    - name: pipecdName
+      type:
+        scalar: string
     - name: port
       type:
         scalar: numeric
+    - name: secretRef
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginSecretReference
     - name: sha256
       type:
         scalar: string
@@ -857,9 +915,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: refetchAsked
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginAsked
     - name: refetchedFor
       type:
         scalar: string
+    - name: restartAsked
+      type:
+        namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginAsked
     - name: restartedFor
       type:
         scalar: string
@@ -918,6 +982,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: ""
+    - name: differenceCount
+      type:
+        scalar: numeric
+    - name: differences
+      type:
+        list:
+          elementType:
+            namedType: com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PluginDifference
+          elementRelationship: atomic
     - name: health
       type:
         scalar: string

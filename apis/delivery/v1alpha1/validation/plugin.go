@@ -51,7 +51,7 @@ var (
 // ValidatePlugin refuses a new plugin that is not valid.
 func ValidatePlugin(plugin *v1alpha1.Plugin) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&plugin.ObjectMeta, false, apivalidation.NameIsDNSLabel, field.NewPath("metadata"))
-	return append(errs, validatePluginSpec(&plugin.Spec, field.NewPath("spec"))...)
+	return append(errs, validatePluginSpec(plugin.Name, &plugin.Spec, field.NewPath("spec"))...)
 }
 
 // ValidatePluginUpdate refuses a change of the metadata or the spec that is not valid. A spec that stays is not looked at.
@@ -60,7 +60,7 @@ func ValidatePluginUpdate(plugin, old *v1alpha1.Plugin) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(plugin.Spec, old.Spec) {
 		return errs
 	}
-	return append(errs, validatePluginSpec(&plugin.Spec, field.NewPath("spec"))...)
+	return append(errs, validatePluginSpec(plugin.Name, &plugin.Spec, field.NewPath("spec"))...)
 }
 
 // ValidatePluginStatusUpdate refuses a status that cannot be true.
@@ -69,8 +69,10 @@ func ValidatePluginStatusUpdate(plugin, old *v1alpha1.Plugin) field.ErrorList {
 	return append(errs, metav1validation.ValidateConditions(plugin.Status.Conditions, field.NewPath("status", "conditions"))...)
 }
 
-func validatePluginSpec(spec *v1alpha1.PluginSpec, at *field.Path) field.ErrorList {
+func validatePluginSpec(name string, spec *v1alpha1.PluginSpec, at *field.Path) field.ErrorList {
 	errs := validateProgram(spec.URL, at.Child("url"))
+	errs = append(errs, validateLogin(spec, at.Child("secretRef"))...)
+	errs = append(errs, validatePipecdName(spec.PipecdName, name, at.Child("pipecdName"))...)
 	switch {
 	case spec.Sha256 == "":
 		errs = append(errs, field.Required(at.Child("sha256"), "the checksum of the program, as sha256sum prints it: nothing runs without one"))
@@ -124,6 +126,35 @@ func validateProgram(address string, at *field.Path) field.ErrorList {
 		return validateImage(parsed, at)
 	default:
 		return field.ErrorList{field.NotSupported(at, parsed.Scheme, []string{"file", "http", "https", "oci"})}
+	}
+	return nil
+}
+
+// validateLogin refuses a login that nobody would be told, or that everybody could read on the way.
+func validateLogin(spec *v1alpha1.PluginSpec, at *field.Path) field.ErrorList {
+	if spec.SecretRef == nil {
+		return nil
+	}
+	errs := fields.Name(spec.SecretRef.Name, at.Child("name"), validation.IsDNS1123Subdomain)
+	if scheme, _, _ := strings.Cut(spec.URL, "://"); scheme == "http" || scheme == "file" {
+		errs = append(errs, field.Forbidden(at, fmt.Sprintf("is for URLs of https and oci; one of %s %s", scheme, map[string]string{
+			"http": "would show the login to everybody on the way", "file": "needs none",
+		}[scheme])))
+	}
+	return errs
+}
+
+// pipecdName is how PipeCD lets plugins be called that objects cannot be called as.
+var pipecdName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
+
+// validatePipecdName refuses names by which files would not find the plugin: they find it by the name of the object that theirs comes to.
+func validatePipecdName(written, name string, at *field.Path) field.ErrorList {
+	switch {
+	case written == "":
+	case !pipecdName.MatchString(written):
+		return field.ErrorList{field.Invalid(at, written, "must be at most 63 letters, digits, underscores and hyphens")}
+	case name != "" && v1alpha1.PluginNameOf(written) != name:
+		return field.ErrorList{field.Invalid(at, written, fmt.Sprintf("must be the name of the plugin, %s, but for capitals and for underscores in place of hyphens", name))}
 	}
 	return nil
 }

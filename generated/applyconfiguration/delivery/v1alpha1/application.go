@@ -72,6 +72,12 @@ func ExtractApplication(application *deliveryv1alpha1.Application, fieldManager 
 	return ExtractApplicationFrom(application, fieldManager, "")
 }
 
+// ExtractApplicationPreview extracts the applied configuration owned by fieldManager from
+// application for the preview subresource.
+func ExtractApplicationPreview(application *deliveryv1alpha1.Application, fieldManager string) (*ApplicationApplyConfiguration, error) {
+	return ExtractApplicationFrom(application, fieldManager, "preview")
+}
+
 // ExtractApplicationStatus extracts the applied configuration owned by fieldManager from
 // application for the status subresource.
 func ExtractApplicationStatus(application *deliveryv1alpha1.Application, fieldManager string) (*ApplicationApplyConfiguration, error) {

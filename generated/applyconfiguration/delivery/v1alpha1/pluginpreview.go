@@ -15,6 +15,14 @@ type PluginPreviewApplyConfiguration struct {
 	Summary *string `json:"summary,omitempty"`
 	// noChange says that nothing would.
 	NoChange *bool `json:"noChange,omitempty"`
+	// unsupported says that the plugin does not tell what would change, nor how the revision differs from the one before.
+	Unsupported *bool `json:"unsupported,omitempty"`
+	// unknown says that the plugin should have told and has not; summary says why.
+	Unknown *bool `json:"unknown,omitempty"`
+	// differences are what the revision changes of the one before, at most 20, as plugins with the service Drift say.
+	Differences []PluginDifferenceApplyConfiguration `json:"differences,omitempty"`
+	// differenceCount is the number of all of them.
+	DifferenceCount *int32 `json:"differenceCount,omitempty"`
 }
 
 // PluginPreviewApplyConfiguration constructs a declarative configuration of the PluginPreview type for use with
@@ -52,5 +60,42 @@ func (b *PluginPreviewApplyConfiguration) WithSummary(value string) *PluginPrevi
 // If called multiple times, the NoChange field is set to the value of the last call.
 func (b *PluginPreviewApplyConfiguration) WithNoChange(value bool) *PluginPreviewApplyConfiguration {
 	b.NoChange = &value
+	return b
+}
+
+// WithUnsupported sets the Unsupported field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Unsupported field is set to the value of the last call.
+func (b *PluginPreviewApplyConfiguration) WithUnsupported(value bool) *PluginPreviewApplyConfiguration {
+	b.Unsupported = &value
+	return b
+}
+
+// WithUnknown sets the Unknown field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Unknown field is set to the value of the last call.
+func (b *PluginPreviewApplyConfiguration) WithUnknown(value bool) *PluginPreviewApplyConfiguration {
+	b.Unknown = &value
+	return b
+}
+
+// WithDifferences adds the given value to the Differences field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Differences field.
+func (b *PluginPreviewApplyConfiguration) WithDifferences(values ...*PluginDifferenceApplyConfiguration) *PluginPreviewApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithDifferences")
+		}
+		b.Differences = append(b.Differences, *values[i])
+	}
+	return b
+}
+
+// WithDifferenceCount sets the DifferenceCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DifferenceCount field is set to the value of the last call.
+func (b *PluginPreviewApplyConfiguration) WithDifferenceCount(value int32) *PluginPreviewApplyConfiguration {
+	b.DifferenceCount = &value
 	return b
 }

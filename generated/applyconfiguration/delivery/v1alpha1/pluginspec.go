@@ -18,6 +18,15 @@ type PluginSpecApplyConfiguration struct {
 	// sha256 is the SHA-256 of the program, as 64 hexadecimal digits: of the executable itself, also if it comes in a tar.gz. A program whose checksum is
 	// another one is never run.
 	Sha256 *string `json:"sha256,omitempty"`
+	// secretRef names a Secret in namespace manifold-system by which the server logs in where it fetches the program: of type kubernetes.io/basic-auth for
+	// https and oci, or kubernetes.io/dockerconfigjson for oci. It is told to nobody but the host that url names, and to whom a registry has tokens made by.
+	SecretRef *PluginSecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
+	// pipecdName is how files of PipeCD call the plugin where that cannot be the name of an object, such as k8s_plugin for the plugin k8s-plugin: the name in
+	// lower case, with hyphens in place of underscores, must be that of the plugin. The plugin is told this name as its own.
+	PipecdName *string `json:"pipecdName,omitempty"`
+	// installTools lets the plugin install tools that it asks for, such as a version of kubectl, by scripts of its own. They run as the plugin does: as its user,
+	// within its limits and in its folder. If unset, it has those alone that an admin has put into the folder tools of start --plugins-dir.
+	InstallTools *bool `json:"installTools,omitempty"`
 	// config is the configuration of the plugin, an object that reaches it as it is. Every admin who may read the plugin can read it, and it is
 	// handed over as an argument of the process, which users of the server's host may see.
 	Config *runtime.RawExtension `json:"config,omitempty"`
@@ -54,6 +63,30 @@ func (b *PluginSpecApplyConfiguration) WithURL(value string) *PluginSpecApplyCon
 // If called multiple times, the Sha256 field is set to the value of the last call.
 func (b *PluginSpecApplyConfiguration) WithSha256(value string) *PluginSpecApplyConfiguration {
 	b.Sha256 = &value
+	return b
+}
+
+// WithSecretRef sets the SecretRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SecretRef field is set to the value of the last call.
+func (b *PluginSpecApplyConfiguration) WithSecretRef(value *PluginSecretReferenceApplyConfiguration) *PluginSpecApplyConfiguration {
+	b.SecretRef = value
+	return b
+}
+
+// WithPipecdName sets the PipecdName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PipecdName field is set to the value of the last call.
+func (b *PluginSpecApplyConfiguration) WithPipecdName(value string) *PluginSpecApplyConfiguration {
+	b.PipecdName = &value
+	return b
+}
+
+// WithInstallTools sets the InstallTools field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the InstallTools field is set to the value of the last call.
+func (b *PluginSpecApplyConfiguration) WithInstallTools(value bool) *PluginSpecApplyConfiguration {
+	b.InstallTools = &value
 	return b
 }
 

@@ -36,6 +36,10 @@ type PluginStatusApplyConfiguration struct {
 	RestartedFor *string `json:"restartedFor,omitempty"`
 	// refetchedFor is the value of the annotation delivery.manifold.dev/refetch-at that the program was last fetched for.
 	RefetchedFor *string `json:"refetchedFor,omitempty"`
+	// restartAsked is who asked last for a restart, which the server has written down when they did.
+	RestartAsked *PluginAskedApplyConfiguration `json:"restartAsked,omitempty"`
+	// refetchAsked is who asked last for the program to be fetched again.
+	RefetchAsked *PluginAskedApplyConfiguration `json:"refetchAsked,omitempty"`
 	// conditions show the state of the plugin.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -145,6 +149,22 @@ func (b *PluginStatusApplyConfiguration) WithRestartedFor(value string) *PluginS
 // If called multiple times, the RefetchedFor field is set to the value of the last call.
 func (b *PluginStatusApplyConfiguration) WithRefetchedFor(value string) *PluginStatusApplyConfiguration {
 	b.RefetchedFor = &value
+	return b
+}
+
+// WithRestartAsked sets the RestartAsked field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RestartAsked field is set to the value of the last call.
+func (b *PluginStatusApplyConfiguration) WithRestartAsked(value *PluginAskedApplyConfiguration) *PluginStatusApplyConfiguration {
+	b.RestartAsked = value
+	return b
+}
+
+// WithRefetchAsked sets the RefetchAsked field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RefetchAsked field is set to the value of the last call.
+func (b *PluginStatusApplyConfiguration) WithRefetchAsked(value *PluginAskedApplyConfiguration) *PluginStatusApplyConfiguration {
+	b.RefetchAsked = value
 	return b
 }
 

@@ -25,6 +25,10 @@ type PluginTargetStatusApplyConfiguration struct {
 	Resources []PluginResourceApplyConfiguration `json:"resources,omitempty"`
 	// resourceCount is the number of all of them.
 	ResourceCount *int32 `json:"resourceCount,omitempty"`
+	// differences are what there differs from the revision that was released, at most 20, as plugins with the service Drift say.
+	Differences []PluginDifferenceApplyConfiguration `json:"differences,omitempty"`
+	// differenceCount is the number of all of them.
+	DifferenceCount *int32 `json:"differenceCount,omitempty"`
 }
 
 // PluginTargetStatusApplyConfiguration constructs a declarative configuration of the PluginTargetStatus type for use with
@@ -91,5 +95,26 @@ func (b *PluginTargetStatusApplyConfiguration) WithResources(values ...*PluginRe
 // If called multiple times, the ResourceCount field is set to the value of the last call.
 func (b *PluginTargetStatusApplyConfiguration) WithResourceCount(value int32) *PluginTargetStatusApplyConfiguration {
 	b.ResourceCount = &value
+	return b
+}
+
+// WithDifferences adds the given value to the Differences field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Differences field.
+func (b *PluginTargetStatusApplyConfiguration) WithDifferences(values ...*PluginDifferenceApplyConfiguration) *PluginTargetStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithDifferences")
+		}
+		b.Differences = append(b.Differences, *values[i])
+	}
+	return b
+}
+
+// WithDifferenceCount sets the DifferenceCount field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DifferenceCount field is set to the value of the last call.
+func (b *PluginTargetStatusApplyConfiguration) WithDifferenceCount(value int32) *PluginTargetStatusApplyConfiguration {
+	b.DifferenceCount = &value
 	return b
 }

@@ -35,6 +35,8 @@ type ApplicationInterface interface {
 	Apply(ctx context.Context, application *applyconfigurationdeliveryv1alpha1.ApplicationApplyConfiguration, opts v1.ApplyOptions) (result *deliveryv1alpha1.Application, err error)
 	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
 	ApplyStatus(ctx context.Context, application *applyconfigurationdeliveryv1alpha1.ApplicationApplyConfiguration, opts v1.ApplyOptions) (result *deliveryv1alpha1.Application, err error)
+	Preview(ctx context.Context, applicationName string, applicationPreview *deliveryv1alpha1.ApplicationPreview, opts v1.CreateOptions) (*deliveryv1alpha1.ApplicationPreview, error)
+
 	ApplicationExpansion
 }
 
@@ -55,4 +57,19 @@ func newApplications(c *DeliveryV1alpha1Client, namespace string) *applications 
 			func() *deliveryv1alpha1.ApplicationList { return &deliveryv1alpha1.ApplicationList{} },
 		),
 	}
+}
+
+// Preview takes the representation of a applicationPreview and creates it.  Returns the server's representation of the applicationPreview, and an error, if there is any.
+func (c *applications) Preview(ctx context.Context, applicationName string, applicationPreview *deliveryv1alpha1.ApplicationPreview, opts v1.CreateOptions) (result *deliveryv1alpha1.ApplicationPreview, err error) {
+	result = &deliveryv1alpha1.ApplicationPreview{}
+	err = c.GetClient().Post().
+		Namespace(c.GetNamespace()).
+		Resource("applications").
+		Name(applicationName).
+		SubResource("preview").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(applicationPreview).
+		Do(ctx).
+		Into(result)
+	return
 }

@@ -3,10 +3,14 @@
 package fake
 
 import (
+	context "context"
+
 	v1alpha1 "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	deliveryv1alpha1 "github.com/manifold-dev/manifold/generated/applyconfiguration/delivery/v1alpha1"
 	typeddeliveryv1alpha1 "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gentype "k8s.io/client-go/gentype"
+	testing "k8s.io/client-go/testing"
 )
 
 // fakeApplications implements ApplicationInterface
@@ -34,4 +38,16 @@ func newFakeApplications(fake *FakeDeliveryV1alpha1, namespace string) typeddeli
 		),
 		fake,
 	}
+}
+
+// Preview takes the representation of a applicationPreview and creates it.  Returns the server's representation of the applicationPreview, and an error, if there is any.
+func (c *fakeApplications) Preview(ctx context.Context, applicationName string, applicationPreview *v1alpha1.ApplicationPreview, opts v1.CreateOptions) (result *v1alpha1.ApplicationPreview, err error) {
+	emptyResult := &v1alpha1.ApplicationPreview{}
+	obj, err := c.Fake.
+		Invokes(testing.NewCreateSubresourceActionWithOptions(c.Resource(), applicationName, "preview", c.Namespace(), applicationPreview, opts), emptyResult)
+
+	if obj == nil {
+		return emptyResult, err
+	}
+	return obj.(*v1alpha1.ApplicationPreview), err
 }
