@@ -19,7 +19,7 @@ func (m *controllers) newPlugins(c CompletedOptions) (parts []part, err error) {
 	o := controller.Options{
 		Plugins: m.own.Delivery().V1alpha1().Plugins(), Clusters: m.own.Manifold().V1alpha1().Clusters(),
 		Client: m.clients[v1alpha1.PluginsUser].manifold.DeliveryV1alpha1(), Recorder: m.recorder(scheme.Scheme), Queues: m.queues,
-		Accounts: m.informers.Core().V1().ServiceAccounts(), Tokens: m.clients[v1alpha1.PluginsUser].kube,
+		Accounts: m.informers.Core().V1().ServiceAccounts(), Secrets: m.informers.Core().V1().Secrets(), Tokens: m.clients[v1alpha1.PluginsUser].kube,
 	}
 	if c.plugins.Dir != "" {
 		if o.Access, err = c.accessFromHere(); err != nil {

@@ -20,7 +20,7 @@ var stagePlugins = []string{"wait", "waitapproval", "wait_approval", "analysis",
 func (r *reading) plugins(spec *fields) {
 	if _, names := spec.values["plugins"].([]any); names || !spec.has("plugins") {
 		for i, name := range spec.texts("plugins") {
-			if !slices.Contains(r.uses.Plugins, name) && !slices.Contains(kubernetesPlugins, name) && !slices.Contains(stagePlugins, name) {
+			if _, used := r.uses.plugin(name); !used && !slices.Contains(kubernetesPlugins, name) && !slices.Contains(stagePlugins, name) {
 				r.ignore(spec.at("plugins").Index(i), "there is no such plugin here")
 			}
 		}
@@ -30,8 +30,9 @@ func (r *reading) plugins(spec *fields) {
 	plugins := spec.object("plugins")
 	var found string
 	for _, name := range slices.Sorted(maps.Keys(plugins.values)) {
+		_, used := r.uses.plugin(name)
 		switch {
-		case slices.Contains(r.uses.Plugins, name):
+		case used:
 			r.used(plugins, name)
 		case slices.Contains(stagePlugins, name):
 			plugins.take(name)

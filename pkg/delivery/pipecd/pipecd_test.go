@@ -488,3 +488,34 @@ pipeline:
 		t.Errorf("a plugin alone in the file, of an application that has manifests: %v", err)
 	}
 }
+
+func TestG4AFileCallsPluginsAsPipeCDLetsThemBeCalled(t *testing.T) {
+	uses := Uses{Plugins: []string{"k8s-plugin", "toy"}, Only: true}
+	file := application + indented("name: shop\nplugins: {k8s_plugin: {deployTarget: dev}, Toy: {}}\npipeline: {stages: [{name: K8S_SYNC, plugin: k8s_plugin}, {name: TOY_SYNC}]}")
+	got, err := ParseFor([]byte(file), v1alpha1.PipecdConfig{}, uses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string][]string{}
+	for _, of := range got.Spec.Plugins {
+		names[of.Name] = of.DeployTargets
+	}
+	if len(names) != 2 || len(names["k8s-plugin"]) != 1 || len(got.Unhonoured) > 0 || got.Spec.Pipeline.Stages[0].Plugin != "k8s-plugin" {
+		t.Errorf("plugins are %v, stages %+v, not honoured %v", names, got.Spec.Pipeline.Stages, got.Unhonoured)
+	}
+	// Beside what is built in, and by a list.
+	uses.Only = false
+	for _, plugins := range []string{"{k8s_plugin: {}, kubernetes: {}}", "[k8s_plugin]"} {
+		got, err := ParseFor([]byte(application+indented("name: shop\nplugins: "+plugins)), v1alpha1.PipecdConfig{}, uses)
+		if err != nil || len(got.Unhonoured) > 0 {
+			t.Errorf("%s: not honoured %v: %v", plugins, got, err)
+		}
+	}
+	for _, only := range []bool{false, true} {
+		uses.Only = only
+		_, err := ParseFor([]byte(application+indented("name: shop\nplugins: {k8s_plugin: {}, k8s-plugin: {}}")), v1alpha1.PipecdConfig{}, uses)
+		if err == nil || !strings.Contains(err.Error(), "spec.plugins.k8s_plugin") || !strings.Contains(err.Error(), "it is plugin k8s-plugin, which the file has by another name as well") {
+			t.Errorf("a plugin by two names: %v", err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package pipecd
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -32,9 +33,19 @@ func (r *reading) opaque(spec *fields) {
 	}
 }
 
+// plugin is the name of the plugin that a file calls so, if the application uses it. Objects cannot have all names that PipeCD lets plugins have.
+func (u Uses) plugin(written string) (name string, used bool) {
+	for _, name := range []string{written, v1alpha1.PluginNameOf(written)} {
+		if slices.Contains(u.Plugins, name) {
+			return name, true
+		}
+	}
+	return written, false
+}
+
 // use reports whether the application uses a plugin, and notes that it does not.
 func (r *reading) use(at *field.Path, name string) bool {
-	if slices.Contains(r.uses.Plugins, name) {
+	if _, used := r.uses.plugin(name); used {
 		return true
 	}
 	r.ignore(at, "the Application does not use this plugin: add it to its spec.plugins")
@@ -43,7 +54,11 @@ func (r *reading) use(at *field.Path, name string) bool {
 
 // used takes what the file says to a plugin, of which the deploy targets alone are read here.
 func (r *reading) used(plugins *fields, name string) {
-	out := v1alpha1.ApplicationPlugin{Name: name}
+	out := v1alpha1.ApplicationPlugin{}
+	out.Name, _ = r.uses.plugin(name)
+	if slices.ContainsFunc(r.out.Spec.Plugins, func(of v1alpha1.ApplicationPlugin) bool { return of.Name == out.Name }) {
+		r.refuse(plugins.at(name), name, fmt.Sprintf("it is plugin %s, which the file has by another name as well", out.Name))
+	}
 	config, _ := plugins.take(name).(map[string]any)
 	for _, key := range []string{"deployTarget", "deployTargets"} {
 		switch value := config[key].(type) {

@@ -42,7 +42,7 @@ func (r *reading) stage(in *fields) v1alpha1.Stage {
 	out := v1alpha1.Stage{Name: in.text("name"), ID: in.text("id"), Desc: in.text("desc"), Timeout: in.duration("timeout")}
 	with := in.object("with")
 	out.SkipOn = r.skipOn(in)
-	if out.Plugin = in.text("plugin"); r.runByPlugin(&out) {
+	if out.Plugin, _ = r.uses.plugin(in.text("plugin")); r.runByPlugin(&out) {
 		return r.opaqueStage(in, with, out)
 	}
 	if within := r.skipOn(with); within != nil {

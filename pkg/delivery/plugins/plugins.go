@@ -20,11 +20,23 @@ type Directory interface {
 	Changed(func(plugin string))
 }
 
+// Services of the protocol. A plugin serves any of them.
+const (
+	ServiceDeployment  = "Deployment"
+	ServiceLiveState   = "LiveState"
+	ServicePlanPreview = "PlanPreview"
+	ServiceDrift       = "Drift"
+)
+
 // Plugin is one that is ready. Whatever it says is input from a stranger.
 type Plugin struct {
 	Name string
+	// Called is how it knows itself, and how files of PipeCD call it. It differs from the name where that could not be the name of an object.
+	Called string
 	// Stages are the names of the stages that it says it has, sorted.
 	Stages []string
+	// Services are those of the protocol that it serves.
+	Services []string
 	// Conn reaches it. A call on it fails with Unavailable once the process has gone.
 	Conn grpc.ClientConnInterface
 	// Targets are its deploy targets, as an admin has configured them.

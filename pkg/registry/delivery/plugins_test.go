@@ -106,4 +106,13 @@ func TestWhoAsksForARestartIsWrittenDown(t *testing.T) {
 	if made = p.update(p.objects, "carol", without); by(made) != "bob" {
 		t.Errorf("carol has taken the annotations off, and it says %q", by(made))
 	}
+	restart, refetch := made.Status.RestartAsked, made.Status.RefetchAsked
+	if restart == nil || refetch == nil || restart.By != "alice" || restart.For != "2026-01-02T03:04:05Z" || restart.Time.IsZero() || refetch.By != "bob" || refetch.For != "now" {
+		t.Errorf("the status says %+v and %+v, whatever has become of the annotations, want alice and bob", restart, refetch)
+	}
+	forged := annotate(made, v1alpha1.AnnotationRestartAt, "again")
+	forged.Status.RestartAsked = &v1alpha1.PluginAsked{For: "again", By: "the-boss"}
+	if made = p.update(p.objects, "carol", forged); made.Status.RestartAsked.By != "carol" || made.Status.RefetchAsked.By != "bob" {
+		t.Errorf("carol has asked, and the status says %+v", made.Status.RestartAsked)
+	}
 }

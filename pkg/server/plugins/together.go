@@ -93,14 +93,17 @@ func (p *Options) together(n Needs) (_ *Running, err error) {
 		return nil, err
 	}
 	in, of := &flight{}, (*host.Host)(nil) // the services need both, and are there first
+	tools := &host.Tools{}
 	answers, err := services.New(services.Options{
-		Informers: n.Informers, Client: n.Client, Calls: in, Logs: n.Logs, Tools: services.Tools{Dir: filepath.Join(dir, "tools")},
-		User: func(plugin string) (uint32, bool) { return of.User(plugin) },
+		Informers: n.Informers, Client: n.Client, Calls: in, Logs: n.Logs, Tools: services.Tools{Dir: filepath.Join(dir, "tools"), Install: tools},
+		User:   func(plugin string) (uint32, bool) { return of.User(plugin) },
+		Called: func(plugin string) string { return of.Called(plugin) },
 	})
 	if err != nil {
 		return nil, err
 	}
 	of = host.New(host.Options{Dir: dir, Programs: programs, Services: answers, Users: users, Clock: clock.RealClock{}})
+	tools.Host = of
 	if err := of.Prepare(); err != nil {
 		return nil, err
 	}
@@ -113,6 +116,7 @@ func (p *Options) together(n Needs) (_ *Running, err error) {
 			}
 			return checkout, nil
 		},
+		Called: of.Called,
 		Owner: func(plugin string) (uid, gid int, other bool) {
 			id, other := of.User(plugin)
 			return int(id), int(id), other

@@ -61,6 +61,8 @@ type Options struct {
 	Clusters informers.ClusterInformer
 	// Accounts are those by whose rights plugins work in clusters.
 	Accounts coreinformers.ServiceAccountInformer
+	// Secrets have the logins by which programs are fetched.
+	Secrets coreinformers.SecretInformer
 	// Host is nil where this server runs no plugins.
 	Host Host
 	// Tokens gives tokens of the accounts, to the identity of this controller, and Access says where plugins reach the logical cluster.
@@ -135,7 +137,13 @@ func New(o Options) (*Controller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch the ServiceAccounts by whose rights plugins work: %w", err)
 	}
-	c.synced = []cache.InformerSynced{of.HasSynced, clusters.HasSynced, accounts.HasSynced}
+	secrets, err := o.Secrets.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.secretChanged, UpdateFunc: func(_, obj any) { c.secretChanged(obj) }, DeleteFunc: c.secretChanged,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the Secrets by which programs of plugins are fetched: %w", err)
+	}
+	c.synced = []cache.InformerSynced{of.HasSynced, clusters.HasSynced, accounts.HasSynced, secrets.HasSynced}
 	if c.Host != nil {
 		// What one offers is told on others that offer the same.
 		c.Host.Changed(func(string) { c.all(func(*v1alpha1.Plugin) bool { return true }) })
@@ -221,6 +229,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 		return err
 	}
 	spec, reached := specOf(plugin), reached{}
+	spec.Login = c.login(plugin)
 	meant, err := targetsOf(plugin.Spec.DeployTargets, clusters)
 	switch {
 	case err != nil:

@@ -74,7 +74,7 @@ func newWorld(t *testing.T, runs bool, plugins ...*v1alpha1.Plugin) *world {
 	w.kube, w.clock = fake.NewClientset(), testclock.NewFakePassiveClock(now)
 	w.kubeInformers = informers.NewSharedInformerFactory(w.kube, 0)
 	o := Options{
-		Accounts: w.kubeInformers.Core().V1().ServiceAccounts(), Tokens: w.kube,
+		Accounts: w.kubeInformers.Core().V1().ServiceAccounts(), Secrets: w.kubeInformers.Core().V1().Secrets(), Tokens: w.kube,
 		Access:  targets.Access{Server: "https://127.0.0.1:6443", Authority: []byte("an authority"), Duration: time.Hour},
 		Plugins: w.own.Delivery().V1alpha1().Plugins(), Clusters: w.own.Manifold().V1alpha1().Clusters(), Client: w.api.DeliveryV1alpha1(),
 		Recorder: w.events, Clock: w.clock,

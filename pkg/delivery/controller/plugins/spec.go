@@ -27,7 +27,7 @@ func specOf(plugin *v1alpha1.Plugin) host.Spec {
 	v1alpha1.SetDefaults_PluginLimits(&of.Limits)
 	out := host.Spec{
 		Generation: plugin.Generation, URL: of.URL, Sha256: of.Sha256, Config: raw(of.Config), Port: of.Port, LogLevel: string(of.LogLevel),
-		Grace: time.Duration(*of.GracePeriodSeconds) * time.Second, Suspend: of.Suspend,
+		Grace: time.Duration(*of.GracePeriodSeconds) * time.Second, Suspend: of.Suspend, Called: plugin.Called(), InstallTools: of.InstallTools,
 		RestartFor: plugin.Annotations[v1alpha1.AnnotationRestartAt], RefetchFor: plugin.Annotations[v1alpha1.AnnotationRefetchAt],
 	}
 	out.Limits.Memory = uint64(of.Limits.Memory.Value())

@@ -42,6 +42,7 @@ func disabled(plugin *v1alpha1.Plugin) shown {
 		status: v1alpha1.PluginStatus{
 			ObservedGeneration: plugin.Generation, Incarnation: was.Incarnation, Restarts: was.Restarts,
 			LastError: was.LastError, LastErrorTime: was.LastErrorTime, RestartedFor: was.RestartedFor, RefetchedFor: was.RefetchedFor,
+			RestartAsked: was.RestartAsked, RefetchAsked: was.RefetchAsked,
 		},
 		conditions: []metav1.Condition{{
 			Type: v1alpha1.PluginReady, Status: metav1.ConditionFalse, Reason: v1alpha1.PluginReasonHostDisabled,
@@ -57,7 +58,7 @@ func statusOf(plugin *v1alpha1.Plugin, of host.Status) shown {
 	out := shown{status: v1alpha1.PluginStatus{
 		ObservedGeneration: of.Generation, Stages: of.Stages, Services: of.Services, Targets: of.Targets, Sha256: of.Sha256, StartTime: at(of.Started),
 		Incarnation: of.Incarnation, Restarts: of.Restarts, LastError: of.LastError, LastErrorTime: at(of.LastErrorAt),
-		RestartedFor: of.RestartedFor, RefetchedFor: of.RefetchedFor,
+		RestartedFor: of.RestartedFor, RefetchedFor: of.RefetchedFor, RestartAsked: was.RestartAsked, RefetchAsked: was.RefetchAsked,
 	}}
 	if of.LastError == "" { // since this server was started
 		out.status.LastError, out.status.LastErrorTime = was.LastError, was.LastErrorTime
@@ -119,10 +120,23 @@ type event struct {
 }
 
 // Reasons of events beside those of the condition Ready.
-const reasonRestarted = "Restarted"
+const (
+	reasonRestarted = "Restarted"
+	// reasonAsked is that somebody has asked for a restart, or for the program to be fetched again, and it was done.
+	reasonAsked = "Asked"
+)
 
 // eventsOf is what has happened to a Plugin between two statuses.
 func eventsOf(before, after *v1alpha1.PluginStatus) (out []event) {
+	for _, of := range []struct {
+		before, after string
+		asked         *v1alpha1.PluginAsked
+		what          string
+	}{{before.RestartedFor, after.RestartedFor, after.RestartAsked, "it is restarted"}, {before.RefetchedFor, after.RefetchedFor, after.RefetchAsked, "its program was fetched again"}} {
+		if of.asked != nil && of.after != of.before && of.after == of.asked.For {
+			out = append(out, event{false, reasonAsked, text.Line(fmt.Sprintf("%s, for which user %q has asked", of.what, of.asked.By), mostMessage)})
+		}
+	}
 	if after.Restarts > before.Restarts {
 		out = append(out, event{true, reasonRestarted, text.Line(fmt.Sprintf("start %d failed or ended: %s", after.Incarnation, after.LastError), mostMessage)})
 	}

@@ -94,7 +94,7 @@ func (c *Calls) execute(ctx context.Context, one *call, plugin plugins.Plugin) (
 	if !slices.Contains(plugin.Stages, stage.Name) {
 		return failed("plugin %q has no stage %s any more; it has %s", one.plugin, stage.Name, delivery.Said(strings.Join(plugin.Stages, ", "))), ""
 	}
-	request, cleanup, err := c.request(ctx, one)
+	request, cleanup, err := c.request(ctx, one, plugin)
 	if err != nil {
 		return failed("%s", delivery.Said(err.Error())), "" // unless ctx has ended
 	}
@@ -141,10 +141,11 @@ func lacks(one *call, plugin plugins.Plugin) string {
 }
 
 // request is what the plugin is asked, with copies of the files that are its own for as long as it takes.
-func (c *Calls) request(ctx context.Context, one *call) (*deployment.ExecuteStageRequest, func(), error) {
+func (c *Calls) request(ctx context.Context, one *call, plugin plugins.Plugin) (*deployment.ExecuteStageRequest, func(), error) {
 	stage, position := one.Release.Status.Plan.Stage(one.Stage)
 	of := deployments.Of(deployments.Release{
 		Application: one.Application, Release: one.Release, Revision: one.Revision, Running: one.Before, Plan: one.Release.Status.Plan,
+		Plugin: one.plugin, Called: plugin.Called,
 	})
 	entered := deployments.Stage(stage, position, one.Release)
 	entered.Status, entered.RetriedCount, entered.CompletedAt = model.StageStatus_STAGE_RUNNING, max(0, one.Attempt-1), 0

@@ -38,6 +38,8 @@ type Release struct {
 	Running *v1alpha1.ApplicationRevision
 	// Plan is how the release goes, as far as that is known. It may be nil.
 	Plan *v1alpha1.ReleasePlan
+	// Plugin is who is told, and Called how it knows itself, if that is not its name.
+	Plugin, Called string
 }
 
 // Of describes a release. Everything in it that plugins demand is there, be it made up: not every source has commits.
@@ -61,7 +63,7 @@ func Of(r Release) *model.Deployment {
 	}
 	out.Status, out.StatusReason = status(release.Status.Phase), text.Line(release.Status.Message, mostText)
 	out.Trigger.SyncStrategy, out.Trigger.StrategySummary = strategy(r.Plan.Strategy), r.Plan.Reason
-	out.DeployTargetsByPlugin = targets(r.Plan.Plugins)
+	out.DeployTargetsByPlugin = r.targets()
 	for _, version := range r.Plan.Versions {
 		out.Versions = append(out.Versions, &model.ArtifactVersion{
 			Kind: model.ArtifactVersion_Kind(model.ArtifactVersion_Kind_value[version.Kind]), Name: version.Name, Version: version.Version, Url: version.URL,
@@ -110,12 +112,16 @@ func gitPath(app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision) 
 	return out
 }
 
-// targets are the deploy targets of each plugin that has some.
-func targets(plugins []v1alpha1.PlannedPlugin) map[string]*model.DeployTargets {
+// targets are the deploy targets of each plugin that has some. Whoever is told finds its own by how it knows itself.
+func (r *Release) targets() map[string]*model.DeployTargets {
 	out := map[string]*model.DeployTargets{}
-	for _, plugin := range plugins {
+	for _, plugin := range r.Plan.Plugins {
+		name := plugin.Name
+		if name == r.Plugin {
+			name = cmp.Or(r.Called, name)
+		}
 		if len(plugin.DeployTargets) > 0 {
-			out[plugin.Name] = &model.DeployTargets{DeployTargets: plugin.DeployTargets}
+			out[name] = &model.DeployTargets{DeployTargets: plugin.DeployTargets}
 		}
 	}
 	return out

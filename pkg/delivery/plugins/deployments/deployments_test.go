@@ -99,3 +99,15 @@ func TestStagesAreToldAsTheyAre(t *testing.T) {
 		t.Errorf("the one that takes back is %v", back)
 	}
 }
+
+func TestAPluginFindsItsTargetsByHowItKnowsItself(t *testing.T) {
+	plan := &v1alpha1.ReleasePlan{Plugins: []v1alpha1.PlannedPlugin{{Name: "k8s-plugin", DeployTargets: []string{"dev"}}, {Name: "toy", DeployTargets: []string{"here"}}}}
+	r := Release{Plan: plan, Plugin: "k8s-plugin", Called: "k8s_plugin"}
+	if got := r.targets(); len(got) != 2 || got["k8s_plugin"] == nil || got["toy"] == nil {
+		t.Errorf("targets are %v", got)
+	}
+	r.Called = ""
+	if got := r.targets(); got["k8s-plugin"] == nil {
+		t.Errorf("without another name, targets are %v", got)
+	}
+}

@@ -28,6 +28,8 @@ type Source struct {
 	Sha256 string
 	// Again has the program fetched though it is there.
 	Again bool
+	// Login is by what the program is fetched, if that takes a login.
+	Login Login
 }
 
 // Options bound what is fetched.
@@ -102,9 +104,9 @@ func timedOut(ctx context.Context, err error, after time.Duration) error {
 }
 
 func (c *Cache) fetch(ctx context.Context, source Source) error {
-	program, err := c.openProgram(ctx, source.URL)
+	program, err := c.openProgram(ctx, source.URL, source.Login)
 	if err != nil {
-		return err
+		return unlogged(err)
 	}
 	defer program.Close()
 	root, err := c.open()
@@ -247,7 +249,7 @@ func Pin(ctx context.Context, url string, options Options) (File, error) {
 }
 
 func (r reader) pin(ctx context.Context, url string) (File, error) {
-	program, err := r.openProgram(ctx, url)
+	program, err := r.openProgram(ctx, url, Login{})
 	if err != nil {
 		return File{}, err
 	}

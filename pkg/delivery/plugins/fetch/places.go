@@ -49,7 +49,7 @@ func shown(address string) string {
 }
 
 // openProgram begins to read what is at an address.
-func (r reader) openProgram(ctx context.Context, address string) (program, error) {
+func (r reader) openProgram(ctx context.Context, address string, login Login) (program, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return program{}, fmt.Errorf("%w: it is no URL", ErrInvalid)
@@ -57,14 +57,17 @@ func (r reader) openProgram(ctx context.Context, address string) (program, error
 	if parsed.User != nil {
 		return program{}, fmt.Errorf("%w: a URL may not hold credentials", ErrInvalid)
 	}
+	if err := login.check(parsed); err != nil {
+		return program{}, err
+	}
 	var from io.ReadCloser
 	switch parsed.Scheme {
 	case "file":
 		from, err = openFile(parsed)
 	case "https", "http":
-		from, err = r.openHTTP(ctx, parsed)
+		from, err = r.openHTTP(ctx, parsed, login)
 	case "oci":
-		from, err = r.openImage(ctx, parsed)
+		from, err = r.openImage(ctx, parsed, login)
 	default:
 		err = fmt.Errorf("%w: a URL must begin with file://, https://, http:// or oci://", ErrInvalid)
 	}
@@ -94,10 +97,13 @@ func openFile(from *url.URL) (io.ReadCloser, error) {
 	return file, nil
 }
 
-func (r reader) openHTTP(ctx context.Context, from *url.URL) (io.ReadCloser, error) {
+func (r reader) openHTTP(ctx context.Context, from *url.URL, login Login) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+	if login != (Login{}) {
+		request.SetBasicAuth(login.Username, login.Password)
 	}
 	response, err := r.over.client(from).Do(request)
 	if of := (*url.Error)(nil); errors.As(err, &of) {
@@ -114,12 +120,18 @@ func (r reader) openHTTP(ctx context.Context, from *url.URL) (io.ReadCloser, err
 }
 
 // openImage opens the one layer of an artifact. Of one for several platforms, it is that for the platform of this process.
-func (r reader) openImage(ctx context.Context, from *url.URL) (io.ReadCloser, error) {
+func (r reader) openImage(ctx context.Context, from *url.URL, login Login) (io.ReadCloser, error) {
 	repository, err := remote.NewRepository(from.Host + from.Path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	repository.Client = &auth.Client{Client: r.over.client(&url.URL{Scheme: "https", Host: from.Host}), Cache: auth.NewCache()}
+	client := &auth.Client{Client: r.over.client(&url.URL{Scheme: "https", Host: from.Host}), Cache: auth.NewCache()}
+	if login != (Login{}) {
+		if client.Credential, err = login.of(repository.Reference.Host()); err != nil {
+			return nil, err
+		}
+	}
+	repository.Client = client
 	repository.MaxMetadataBytes = mostMetadata
 	reference := repository.Reference.ReferenceOrDefault()
 	found, err := repository.Resolve(ctx, reference)
@@ -202,9 +214,12 @@ func newTransport(roots *x509.CertPool) *transport {
 
 // client returns a client for what is at an address and where it leads.
 func (t *transport) client(from *url.URL) *http.Client {
-	return &http.Client{Transport: following{t, from}, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-		if len(via) > mostRedirects {
+	return &http.Client{Transport: following{t, from}, CheckRedirect: func(to *http.Request, via []*http.Request) error {
+		switch {
+		case len(via) > mostRedirects:
 			return errors.New("the answer leads in circles")
+		case to.Method != http.MethodGet && to.Method != http.MethodHead:
+			return errors.New("the answer leads what was sent along elsewhere, which is not followed") // it may be a login
 		}
 		return nil
 	}}
@@ -217,6 +232,7 @@ type following struct {
 
 // RoundTrip implements http.RoundTripper.
 func (f following) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = only(request, f.from)
 	to := request.URL
 	if to.Scheme != f.from.Scheme && (to.Scheme != "https" || f.from.Scheme != "http") {
 		return nil, fmt.Errorf("the answer leads from %s to %s, which is not followed", f.from.Scheme, text.Line(to.Scheme, mostSaid))

@@ -69,6 +69,12 @@ type Spec struct {
 	Problem string
 	// Files are written into the folder of the plugin, where it alone can read them: what is secret, and would be seen among its arguments. They may change while it runs.
 	Files map[string]string
+	// Called is how it is told that it is called, by its name if that is unset.
+	Called string
+	// Login is by what its program is fetched where that takes a login.
+	Login fetch.Login
+	// InstallTools lets it install tools.
+	InstallTools bool
 	// RestartFor and RefetchFor are what restarts and fetches were asked for by.
 	RestartFor, RefetchFor string
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +40,10 @@ type supervisor struct {
 	mu     sync.Mutex
 	spec   *Spec
 	status Status
-	// gate is the way to the process, nil if it does not run, and targets are what it was started with.
+	// gate is the way to the process, nil if it does not run, and targets and called are what it was started with.
 	gate    *gate
 	targets []plugins.Target
+	called  string
 }
 
 func newSupervisor(h *Host, name string, seen Seen) *supervisor {
@@ -103,7 +105,8 @@ func (s *supervisor) plugin() (plugins.Plugin, string) {
 		return plugins.Plugin{}, fmt.Sprintf("plugin %q is not ready (%s): %s", s.name, s.status.Reason, s.status.Message)
 	}
 	return plugins.Plugin{
-		Name: s.name, Stages: slices.Clone(s.status.Stages), Conn: s.gate, Targets: s.targets, Incarnation: s.status.Incarnation,
+		Name: s.name, Called: s.called, Stages: slices.Clone(s.status.Stages), Services: slices.Clone(s.status.Services), Conn: s.gate, Targets: s.targets,
+		Incarnation: s.status.Incarnation,
 	}, ""
 }
 
@@ -160,6 +163,9 @@ func (s *supervisor) run(ctx context.Context) {
 		}
 	})
 }
+
+// called is how a plugin of a name is told that it is called.
+func (s *Spec) called(name string) string { return cmp.Or(s.Called, name) }
 
 // kept is why a plugin is not to run, as a reason and for people.
 func (s *Spec) kept() (reason, message string) {
@@ -273,7 +279,7 @@ func (s *supervisor) obtain(ctx context.Context, spec Spec) (string, error) {
 	}
 	done := make(chan fetched, 1)
 	go func() {
-		file, err := s.host.Programs.Get(ctx, fetch.Source{URL: spec.URL, Sha256: spec.Sha256, Again: again})
+		file, err := s.host.Programs.Get(ctx, fetch.Source{URL: spec.URL, Sha256: spec.Sha256, Again: again, Login: spec.Login})
 		if err == nil {
 			err = fetch.Verify(file, spec.Sha256) // whoever has looked before
 		}
@@ -302,7 +308,7 @@ func (s *supervisor) start(spec Spec, program string, output *process.Output) (*
 	if err != nil {
 		return nil, err
 	}
-	args, err := arguments(s.name, spec, program, service, port)
+	args, err := arguments(spec.called(s.name), spec, program, service, port)
 	if err != nil {
 		return nil, fmt.Errorf("write its configuration: %w", err)
 	}
@@ -328,7 +334,7 @@ func (s *supervisor) start(spec Spec, program string, output *process.Output) (*
 	output.Note(fmt.Sprintf("started as process %d, to listen on port %d", p.PID(), port))
 	out := &life{supervisor: s, spec: spec, process: p, port: port, user: of.User, conn: conn, gate: newGate(s.name, conn), output: output, answers: make(chan answer, 1)}
 	s.mu.Lock()
-	s.targets = spec.Targets
+	s.targets, s.called = spec.Targets, spec.called(s.name)
 	s.mu.Unlock()
 	s.note(func(status *Status) {
 		status.Ready, status.Reason, status.Message = false, v1alpha1.PluginReasonStarting, "the process has started and has not answered yet"
@@ -393,5 +399,6 @@ func freePort(wanted int32) (int32, error) {
 // sameProcess reports whether one process will do for both.
 func sameProcess(a, b Spec) bool {
 	a.Grace, a.Generation, a.Files = b.Grace, b.Generation, b.Files
+	a.Login, a.InstallTools = b.Login, b.InstallTools // which are asked for when they are needed
 	return reflect.DeepEqual(a, b)
 }

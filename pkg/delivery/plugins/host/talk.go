@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/drift"
@@ -82,19 +83,17 @@ func stageNames(said []string) ([]string, error) {
 
 // optional are the services that a plugin may have beside that of deployments, each with one of its methods.
 var optional = []struct{ service, method string }{
-	{"LiveState", livestate.LivestateService_GetLivestate_FullMethodName},
-	{"PlanPreview", planpreview.PlanPreviewService_GetPlanPreview_FullMethodName},
-	{"Drift", drift.DriftService_GetDrift_FullMethodName},
+	{plugins.ServiceLiveState, livestate.LivestateService_GetLivestate_FullMethodName},
+	{plugins.ServicePlanPreview, planpreview.PlanPreviewService_GetPlanPreview_FullMethodName},
+	{plugins.ServiceDrift, drift.DriftService_GetDrift_FullMethodName},
 }
-
-const serviceDeployment = "Deployment"
 
 // fetchServices finds out which services a plugin has. The request cannot be read, so no code of the plugin ever sees it: a server that has the method says so,
 // and one that does not have it says that.
 func fetchServices(ctx context.Context, conn grpc.ClientConnInterface, deployments bool) ([]string, error) {
 	var out []string
 	if deployments {
-		out = append(out, serviceDeployment)
+		out = append(out, plugins.ServiceDeployment)
 	}
 	for _, of := range optional {
 		err := conn.Invoke(ctx, of.method, unreadable{}, unreadable{}, grpc.ForceCodecV2(unreadable{}), grpc.MaxCallRecvMsgSize(mostNames))

@@ -191,6 +191,9 @@ func (r *reading) plugins(content json.RawMessage, at *field.Path) {
 			ObjectMeta: metav1.ObjectMeta{Name: r.name(from.Name, at.Index(i).Child("name"))},
 			Spec:       v1alpha1.PluginSpec{URL: r.address(&from, at.Index(i)), Port: from.Port, Config: opaque(from.Config)},
 		}
+		if plugin.Name != from.Name {
+			plugin.Spec.PipecdName = from.Name // by which application files go on to call it
+		}
 		for _, of := range from.DeployTargets {
 			plugin.Spec.DeployTargets = append(plugin.Spec.DeployTargets, v1alpha1.PluginTarget{Name: of.Name, Labels: of.Labels, Config: opaque(of.Config)})
 		}
@@ -199,11 +202,11 @@ func (r *reading) plugins(content json.RawMessage, at *field.Path) {
 	}
 }
 
-// name is that of the object. One with underscores, which names of objects cannot have, is spelled with hyphens.
+// name is that of the object. One with underscores, which names of objects cannot have, is spelled with hyphens, and kept beside it.
 func (r *reading) name(written string, at *field.Path) string {
 	name := written
 	if len(validation.IsDNS1123Label(name)) > 0 {
-		name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
+		name = v1alpha1.PluginNameOf(name)
 	}
 	switch problems := validation.IsDNS1123Label(name); {
 	case written == "":
@@ -212,8 +215,6 @@ func (r *reading) name(written string, at *field.Path) string {
 		r.refuse(at, written, problems[0])
 	case r.seen[name]:
 		r.errs = append(r.errs, field.Duplicate(at, written))
-	case name != written:
-		r.ignore(at, fmt.Sprintf("an object cannot be called %s; the Plugin is called %s, and applications refer to it by that name", written, name))
 	}
 	r.seen[name] = true
 	return name
@@ -245,7 +246,8 @@ func opaque(raw json.RawMessage) *runtime.RawExtension {
 // check refuses what no Plugin may say, by the paths of the file.
 func (r *reading) check(plugin *v1alpha1.Plugin, from *entry, at *field.Path) {
 	v1alpha1.SetObjectDefaults_Plugin(plugin)
-	plugin.Name, plugin.Spec.Sha256 = "a", strings.Repeat("0", 64) // of which there is none in the file
+	plugin.Name, plugin.Spec.PipecdName = "a", "" // which were looked at
+	plugin.Spec.Sha256 = strings.Repeat("0", 64)  // of which there is none in the file
 	for _, err := range plugins.ValidatePlugin(plugin) {
 		below := strings.TrimPrefix(err.Field, "spec")
 		if below == ".url" && from.SourceURL != "" {

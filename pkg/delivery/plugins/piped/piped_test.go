@@ -107,12 +107,12 @@ spec:
 			t.Errorf("it says %q", u)
 		}
 	}
-	want := []string{"metadata", "spec.apiAddress", "spec.git", "spec.pipedKeyData", "spec.platformProviders", "spec.plugins[0].name", "spec.projectID", "spec.repositories"}
+	want := []string{"metadata", "spec.apiAddress", "spec.git", "spec.pipedKeyData", "spec.platformProviders", "spec.projectID", "spec.repositories"}
 	if !slices.Equal(paths, want) {
 		t.Errorf("unhonoured are %q, want %q", paths, want)
 	}
-	if name := got.Plugins[0].Name; name != "k8s-plugin" {
-		t.Errorf("the plugin is called %q, want k8s-plugin", name)
+	if of := got.Plugins[0]; of.Name != "k8s-plugin" || of.Spec.PipecdName != "k8s_plugin" || of.Called() != "k8s_plugin" {
+		t.Errorf("the plugin is called %q, and %q by files of PipeCD, want k8s-plugin and k8s_plugin", of.Name, of.Spec.PipecdName)
 	}
 }
 

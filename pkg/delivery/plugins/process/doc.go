@@ -43,6 +43,8 @@ type Spec struct {
 	Output *Output
 	// Record is the file that tells of it as long as it runs.
 	Record string
+	// Beside says that it runs beside another program of its user, so that its end is not the end of all that the user has.
+	Beside bool
 }
 
 // ErrUnsupported says that programs cannot be run on this system.
@@ -53,7 +55,8 @@ const Name = "manifold-plugin"
 
 // Exit says how a program has ended.
 type Exit struct {
-	// Said is how it ended, for people.
-	Said string
-	At   time.Time
+	// Said is how it ended, for people, and Success whether that was with code 0.
+	Said    string
+	Success bool
+	At      time.Time
 }

@@ -65,6 +65,9 @@ func start(spec Spec) (*Process, error) {
 	}
 	mark := rand.Text()
 	p := &Process{spec: spec, done: make(chan struct{}), record: record{Mark: mark, User: spec.User, Checksum: spec.Checksum}}
+	if spec.Beside {
+		p.record.User = nil
+	}
 	told := orders{
 		Program: spec.Program, Args: spec.Args, Env: append(env, markVariable+"="+mark), User: spec.User, Limits: spec.Limits, Home: spec.Home, Parent: os.Getpid(),
 	}
@@ -181,7 +184,7 @@ func (p *Process) live(started chan<- error) {
 	}
 	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
 	err := p.cmd.Wait()
-	p.exit = Exit{Said: ended(p.cmd.ProcessState, err), At: time.Now()}
+	p.exit = Exit{Said: ended(p.cmd.ProcessState, err), Success: p.cmd.ProcessState != nil && p.cmd.ProcessState.Success(), At: time.Now()}
 	if err := p.endAll(); err != nil {
 		p.exit.Said += "; " + err.Error()
 	}

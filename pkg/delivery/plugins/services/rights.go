@@ -30,7 +30,7 @@ func required(fields ...string) error {
 
 // myself refuses a request in the name of another plugin.
 func (s *service) myself(name string) error {
-	if name != "" && name != s.plugin {
+	if name != "" && name != s.plugin && name != s.Called(s.plugin) {
 		return status.Errorf(codes.PermissionDenied, "this is the address of plugin %q, and not of %q", s.plugin, text.Line(name, mostName))
 	}
 	return nil

@@ -66,6 +66,8 @@ type Options struct {
 	// User returns as whom a plugin runs; nobody else is answered at its address. It may be nil, and a plugin may have no user of its own: then the plugin
 	// runs as this process does.
 	User func(plugin string) (uid uint32, known bool)
+	// Called returns how a plugin knows itself, which it says where it names itself. It may be nil: then that is the name.
+	Called func(plugin string) string
 	// Clock is for tests; the zero value is the real one.
 	Clock clock.PassiveClock
 }
@@ -95,6 +97,9 @@ const byUID = "delivery.manifold.dev/uid"
 func New(o Options) (*Server, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Called == nil {
+		o.Called = func(plugin string) string { return plugin }
 	}
 	s := &Server{Options: o, running: map[string]*running{}}
 	ours := o.Informers.Delivery().V1alpha1()
@@ -135,7 +140,7 @@ func (s *Server) Address(plugin string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("listen for plugin %q: %w", plugin, err)
 	}
-	one := &service{Server: s, plugin: plugin, pace: rate.NewLimiter(often, atOnce)}
+	one := &service{Server: s, plugin: plugin, pace: rate.NewLimiter(often, atOnce), installing: make(chan struct{}, 1)}
 	r := &running{address: listener.Addr().String(), Server: grpc.NewServer(
 		grpc.MaxRecvMsgSize(mostBytes), grpc.MaxConcurrentStreams(streams), grpc.ForceServerCodecV2(wire.Codec()), grpc.UnaryInterceptor(one.intercept),
 	)}
@@ -193,6 +198,8 @@ type service struct {
 	*Server
 	plugin string
 	pace   *rate.Limiter
+	// installing has room for whoever installs a tool.
+	installing chan struct{}
 }
 
 // intercept holds back who asks too often, and has a mistake of ours be an answer and not the end.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,20 +20,30 @@ import (
 // mostScript bounds the script that installs a tool, in bytes.
 const mostScript = 64 << 10
 
+// installWithin is how long a script has to install a tool.
+const installWithin = 5 * time.Minute
+
+// errLate is why a script is ended that takes longer.
+var errLate = fmt.Errorf("it has not installed the tool within %s", installWithin)
+
 // Tools say where programs are that plugins run, such as kubectl.
 type Tools struct {
 	// Dir is the folder of those that an admin has put there, as NAME-VERSION. It may be "".
 	Dir string
-	// Install runs the script by which a plugin installs a tool, if an admin allows that. It is nil otherwise.
+	// Install runs the scripts by which plugins install tools. It may be nil, and then none are run.
 	Install Installer
 }
 
 // Installer runs scripts of plugins. They come from the plugin, so whoever runs them does so as the plugin itself: as its user and within its limits.
 type Installer interface {
-	// Folder returns a folder of a plugin for its tools, which is its own.
-	Folder(plugin string) (string, error)
-	// Run runs a script with /bin/sh in a folder for temporary files, and returns what it has written last if it fails.
-	Run(ctx context.Context, plugin, dir, script string) error
+	// May reports whether an admin lets a plugin install tools.
+	May(plugin string) bool
+	// Folder is that of a plugin for its tools, which is its own. It need not be there.
+	Folder(plugin string) string
+	// Installed reports whether an executable of a name is in the folder.
+	Installed(plugin, file string) bool
+	// Run runs a script with /bin/sh, and returns what it has written last if it fails. The script ends with ctx.
+	Run(ctx context.Context, plugin, script string) error
 }
 
 // plain is what the name and version of a tool may be. They become a part of a path.
@@ -51,8 +62,9 @@ func (s *service) InstallTool(ctx context.Context, request *pipedservice.Install
 	if s.Tools.Dir != "" && executable(placed) {
 		return &pipedservice.InstallToolResponse{InstalledPath: placed}, nil
 	}
-	if s.Tools.Install == nil {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s is not there, and plugins may not install anything: put the executable at %s", file, filepath.Join(s.Tools.Dir, file))
+	if s.Tools.Install == nil || !s.Tools.Install.May(s.plugin) {
+		return nil, status.Errorf(codes.FailedPrecondition, "%s is not there, and plugin %q may not install it: an admin sets spec.installTools of the Plugin, or puts the executable at %s",
+			file, s.plugin, placed)
 	}
 	path, err := s.install(ctx, name, version, file, request.GetInstallScript())
 	if err != nil {
@@ -61,32 +73,55 @@ func (s *service) InstallTool(ctx context.Context, request *pipedservice.Install
 	return &pipedservice.InstallToolResponse{InstalledPath: path}, nil
 }
 
-// install has the script put a tool into the plugin's own folder: what it installs nobody else runs.
+// install has the script put a tool into the plugin's own folder: what it installs nobody else runs. A plugin installs one tool at a time, and who asks meanwhile for the
+// same one finds it there.
 func (s *service) install(ctx context.Context, name, version, file, script string) (string, error) {
-	dir, err := s.Tools.Install.Folder(s.plugin)
-	if err != nil {
-		return "", status.Error(codes.Unavailable, delivery.Said(err.Error()))
-	}
-	path, temporary := filepath.Join(dir, file), filepath.Join(dir, "tmp-"+file)
-	if executable(path) {
-		return path, nil
-	}
+	installer := s.Tools.Install
+	dir := installer.Folder(s.plugin)
+	// No name of a tool begins with a dot.
+	path, temporary := filepath.Join(dir, file), filepath.Join(dir, ".tmp-"+file)
 	out := temporary + ".out"
 	filled, err := fill(script, map[string]string{"Name": name, "Version": version, "OutPath": out, "TmpDir": temporary, "Arch": runtime.GOARCH, "Os": runtime.GOOS})
 	if err != nil {
 		return "", err
 	}
-	// What is there is whole: the tool gets its name when the script has ended. All of it is done by the plugin's user, who could do it anyway.
-	whole := fmt.Sprintf("rm -rf '%[1]s' '%[2]s' && mkdir -p '%[1]s' || exit 1\n(\ncd '%[1]s' || exit 1\n%[3]s\n) || exit $?\nchmod 0755 '%[2]s' && mv '%[2]s' '%[4]s' && rm -rf '%[1]s'\n",
-		temporary, out, filled, path)
-	if err := s.Tools.Install.Run(ctx, s.plugin, dir, whole); err != nil {
+	select {
+	case s.installing <- struct{}{}:
+		defer func() { <-s.installing }()
+	case <-ctx.Done():
+		return "", status.FromContextError(ctx.Err()).Err()
+	}
+	if installer.Installed(s.plugin, file) {
+		return path, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, installWithin, errLate)
+	defer cancel()
+	if err := installer.Run(ctx, s.plugin, whole(filled, path, temporary, out)); err != nil {
 		return "", status.Errorf(codes.FailedPrecondition, "install %s: %s", file, delivery.Said(err.Error()))
 	}
-	if !executable(path) {
-		return "", status.Errorf(codes.FailedPrecondition, "install %s: the script has put nothing at {{ .OutPath }}", file)
+	if !installer.Installed(s.plugin, file) {
+		return "", status.Errorf(codes.FailedPrecondition, "install %s: the script has put no executable at {{ .OutPath }}", file)
 	}
 	return path, nil
 }
+
+// whole is a script that leaves a whole tool or none: it gets its name when what is to put it there has ended. All of it is done by the plugin's user, who could do it anyway.
+func whole(script, path, temporary, out string) string {
+	return fmt.Sprintf(`tmp=%s out=%s path=%s
+rm -rf "$tmp" "$out" && mkdir -p "$tmp" || exit 1
+(
+cd "$tmp" || exit 1
+%s
+)
+code=$?
+[ "$code" != 0 ] || { chmod 0755 "$out" && mv "$out" "$path"; } || code=1
+rm -rf "$tmp" "$out"
+exit "$code"
+`, quoted(temporary), quoted(out), quoted(path), script)
+}
+
+// quoted is a text as one word of a shell.
+func quoted(said string) string { return "'" + strings.ReplaceAll(said, "'", `'\''`) + "'" }
 
 func executable(path string) bool {
 	info, err := os.Stat(path)

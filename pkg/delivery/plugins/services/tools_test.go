@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -18,19 +19,35 @@ import (
 
 // shell runs scripts as the test.
 type shell struct {
-	dir  string
+	dir     string
+	forbids bool
+
+	mu   sync.Mutex
 	runs []string
+	// begun and ends are for scripts that a test waits for; nil for those that it does not.
+	begun, ends chan struct{}
 }
 
-func (s *shell) Folder(plugin string) (string, error) {
-	dir := filepath.Join(s.dir, plugin)
-	return dir, os.MkdirAll(dir, 0o700)
+func (s *shell) May(string) bool             { return !s.forbids }
+func (s *shell) Folder(plugin string) string { return filepath.Join(s.dir, plugin) }
+
+func (s *shell) Installed(plugin, file string) bool {
+	return executable(filepath.Join(s.Folder(plugin), file))
 }
 
-func (s *shell) Run(ctx context.Context, plugin, dir, script string) error {
+func (s *shell) Run(ctx context.Context, plugin, script string) error {
+	s.mu.Lock()
 	s.runs = append(s.runs, plugin)
+	s.mu.Unlock()
+	if s.begun != nil {
+		s.begun <- struct{}{}
+		select {
+		case <-s.ends:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	command := exec.CommandContext(ctx, "/bin/sh", "-c", script)
-	command.Dir = dir
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
@@ -59,7 +76,7 @@ func TestAToolThatAnAdminHasPutThereIsFound(t *testing.T) {
 	}
 	for _, name := range []string{"helm", "plain"} {
 		_, err := install(t, toy, name, "1", "touch {{ .OutPath }}")
-		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "put the executable at "+filepath.Join(dir, name+"-1")) {
+		if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "sets spec.installTools of the Plugin, or puts the executable at "+filepath.Join(dir, name+"-1")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -95,6 +112,65 @@ func TestAToolIsInstalledOnceForThePluginAlone(t *testing.T) {
 	}
 }
 
+func TestNoScriptRunsUnlessAnAdminAllowsIt(t *testing.T) {
+	sh := &shell{dir: t.TempDir(), forbids: true}
+	w := newWorld(t, func(o *Options) { o.Tools.Install = sh })
+	path, err := install(t, w.as("toy"), "hello", "1", "touch {{ .OutPath }}")
+	if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), `plugin "toy" may not install it`) || !strings.Contains(err.Error(), "sets spec.installTools of the Plugin") || len(sh.runs) > 0 {
+		t.Errorf("%q, %v, and the script has been run by %q", path, err, sh.runs)
+	}
+}
+
+func TestWhoAsksForAToolThatIsBeingInstalledWaitsForIt(t *testing.T) {
+	sh := &shell{dir: t.TempDir(), begun: make(chan struct{}), ends: make(chan struct{})}
+	w := newWorld(t, func(o *Options) { o.Tools.Install = sh })
+	toy := w.as("toy")
+	type answer struct {
+		path string
+		err  error
+	}
+	answers := make(chan answer)
+	ask := func(ctx context.Context) {
+		got, err := toy.InstallTool(ctx, &pipedservice.InstallToolRequest{Name: "hello", Version: "1", InstallScript: "touch {{ .OutPath }}"})
+		answers <- answer{got.GetInstalledPath(), err}
+	}
+	for range 5 {
+		go ask(t.Context())
+	}
+	<-sh.begun
+	// One who has given up keeps nobody from it.
+	ctx, cancel := context.WithCancel(t.Context())
+	go ask(ctx)
+	cancel()
+	if got := <-answers; status.Code(got.err) != codes.Canceled {
+		t.Errorf("who has given up got %v", got)
+	}
+	close(sh.ends)
+	for range 5 {
+		if got := <-answers; got.err != nil || got.path != filepath.Join(sh.dir, "toy", "hello-1") {
+			t.Errorf("got %v", got)
+		}
+	}
+	if len(sh.runs) != 1 {
+		t.Errorf("the script has been run %d times", len(sh.runs))
+	}
+}
+
+func TestAScriptThatFailsLeavesNothingAndIsTriedAgain(t *testing.T) {
+	sh := &shell{dir: t.TempDir()}
+	w := newWorld(t, func(o *Options) { o.Tools.Install = sh })
+	toy := w.as("toy")
+	if _, err := install(t, toy, "hello", "1", "echo half > {{ .OutPath }}; echo much > rest; exit 7"); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("it fails with %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(sh.dir, "toy")); err != nil || len(left) > 0 {
+		t.Errorf("left is %v: %v", left, err)
+	}
+	if _, err := install(t, toy, "hello", "1", "echo whole > {{ .OutPath }}"); err != nil || len(sh.runs) != 2 {
+		t.Errorf("the second time, %v, after %d runs", err, len(sh.runs))
+	}
+}
+
 func TestScriptsThatInstallNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
@@ -117,6 +193,14 @@ func TestScriptsThatInstallNothing(t *testing.T) {
 				t.Errorf("%q, %v", path, err)
 			}
 		})
+	}
+}
+
+func TestAPathIsOneWordOfAShellWhateverItHas(t *testing.T) {
+	for _, path := range []string{"/plain", "/with space", "/it's", `/a"b$(exit 3)` + "`exit 4`;&|", "/''", "/a\nb"} {
+		if out, err := exec.Command("/bin/sh", "-c", "printf %s "+quoted(path)).Output(); err != nil || string(out) != path {
+			t.Errorf("%q comes to %q: %v", path, out, err)
+		}
 	}
 }
 

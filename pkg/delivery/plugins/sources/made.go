@@ -65,7 +65,7 @@ func plain(name string) string {
 }
 
 // application writes the application file of a revision whose source has none, of what the Application says.
-func application(app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision) ([]byte, error) {
+func (s *Sources) application(app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision) ([]byte, error) {
 	spec := read.Spec(app.Spec, revision)
 	plugins := map[string]any{}
 	for i := range spec.Plugins {
@@ -76,7 +76,11 @@ func application(app *v1alpha1.Application, revision *v1alpha1.ApplicationRevisi
 				return nil, fmt.Errorf("%w: spec.plugins[%d].config: %w", ErrSource, i, err)
 			}
 		}
-		plugins[plugin.Name] = config
+		name := plugin.Name
+		if s.Called != nil {
+			name = s.Called(name)
+		}
+		plugins[name] = config
 	}
 	out := map[string]any{"name": app.Name, "plugins": plugins}
 	if len(app.Labels) > 0 {

@@ -45,6 +45,8 @@ type Options struct {
 	Objects func(namespace, revision, target string) ([]*unstructured.Unstructured, error)
 	// Owner returns as whom a plugin runs, and whether it is somebody else than this process. It may be nil.
 	Owner func(plugin string) (uid, gid int, other bool)
+	// Called returns how a plugin knows itself, by which it finds what the application file says to it. It may be nil: then that is the name.
+	Called func(plugin string) string
 }
 
 // Checkout is a commit that can be read, such as a *git.Checkout.
@@ -114,7 +116,7 @@ func (s *Sources) fill(ctx context.Context, dir string, app *v1alpha1.Applicatio
 	file := path.Join(folder, deployments.ConfigFile)
 	config, err := configIn(root, file)
 	if errors.Is(err, fs.ErrNotExist) {
-		if config, err = application(app, revision); err == nil {
+		if config, err = s.application(app, revision); err == nil {
 			err = root.WriteFile(file, config, 0o600)
 		}
 	}

@@ -56,24 +56,34 @@ func (strategy) PrepareForUpdate(ctx context.Context, object, old runtime.Object
 	recordAsking(ctx, plugin, before)
 }
 
-// recordAsking writes down who asks for a restart or for another fetch, whoever they say they are.
+// recordAsking writes down who asks for a restart or for another fetch, whoever they say they are: in the status, which nobody but Manifold writes, and in an annotation
+// for those who look there. It is for those who have not written the status.
 func recordAsking(ctx context.Context, plugin, before *v1alpha1.Plugin) {
-	user, known := before.Annotations[v1alpha1.AnnotationAskedBy]
-	for _, asking := range []string{v1alpha1.AnnotationRestartAt, v1alpha1.AnnotationRefetchAt} {
-		if at := plugin.Annotations[asking]; at == "" || at == before.Annotations[asking] {
-			continue
-		}
-		user, known = "", false
-		if caller, ok := request.UserFrom(ctx); ok {
-			user, known = caller.GetName(), true
-		}
-	}
 	annotations := maps.Clone(plugin.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	if annotations[v1alpha1.AnnotationAskedBy] = user; !known {
+	if by, known := before.Annotations[v1alpha1.AnnotationAskedBy]; known {
+		annotations[v1alpha1.AnnotationAskedBy] = by
+	} else {
 		delete(annotations, v1alpha1.AnnotationAskedBy)
+	}
+	for _, of := range []struct {
+		annotation string
+		into       **v1alpha1.PluginAsked
+	}{{v1alpha1.AnnotationRestartAt, &plugin.Status.RestartAsked}, {v1alpha1.AnnotationRefetchAt, &plugin.Status.RefetchAsked}} {
+		at := plugin.Annotations[of.annotation]
+		if at == "" || at == before.Annotations[of.annotation] {
+			continue
+		}
+		caller, known := request.UserFrom(ctx)
+		if !known {
+			*of.into = nil
+			delete(annotations, v1alpha1.AnnotationAskedBy)
+			continue
+		}
+		*of.into = &v1alpha1.PluginAsked{For: at, By: caller.GetName(), Time: metav1.Now().Rfc3339Copy()}
+		annotations[v1alpha1.AnnotationAskedBy] = caller.GetName()
 	}
 	plugin.Annotations = annotations
 }
