@@ -2,6 +2,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +28,10 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/planning"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/livestate"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 )
 
@@ -268,29 +271,62 @@ func (b *Board) note(plugin plugins.Plugin) {
 	b.lacking[plugin.Name] = plugin.Incarnation
 }
 
-// ask asks a plugin about one deploy target, with files of its own, and reports whether it supports that.
+// ask asks a plugin about one deploy target, and reports whether it supports that.
 func (b *Board) ask(
 	ctx context.Context, app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision, plugin plugins.Plugin, target string,
 ) (status v1alpha1.PluginTargetStatus, supported bool) {
 	ctx, enough := context.WithTimeout(ctx, answers)
 	defer enough()
+	var answer *livestate.GetLivestateResponse
+	supported, why := b.withFiles(ctx, app, revision, plugin, "what is there", func(files *source.DeploymentSource) (err error) {
+		answer, err = livestate.NewLivestateServiceClient(plugin.Conn).GetLivestate(ctx, &livestate.GetLivestateRequest{
+			PipedId: deployments.Piped, ApplicationId: deployments.ApplicationID(app), ApplicationName: app.Name, DeploySource: files, DeployTargets: []string{target},
+		}, grpc.MaxCallRecvMsgSize(mostAnswer))
+		return err
+	})
+	switch {
+	case why != "":
+		return failed(plugin.Name, target, why), true
+	case supported:
+		status = Status(plugin.Name, target, answer)
+	default:
+		status = failed(plugin.Name, target, "")
+	}
+	if !drifts.Served(plugin) {
+		return status, supported
+	}
+	var found map[string]drifts.Found
+	asked, why := b.withFiles(ctx, app, revision, plugin, "what differs", func(files *source.DeploymentSource) (err error) {
+		found, err = drifts.Ask(ctx, plugin, drifts.Question{Application: app, Targets: []string{target}, To: files}, grpc.MaxCallRecvMsgSize(mostAnswer))
+		return err
+	})
+	if !asked && why == "" {
+		return status, supported // it has said that it does, and does not
+	}
+	of := found[target]
+	addDrift(&status, of.Differences, of.Count, cmp.Or(why, of.Wrong))
+	return status, true
+}
+
+// withFiles calls a plugin with files of its own, and reports whether it supports the call, or why there is no answer.
+func (b *Board) withFiles(
+	ctx context.Context, app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision, plugin plugins.Plugin, about string, call func(*source.DeploymentSource) error,
+) (supported bool, why string) {
 	files, clean, err := b.Sources.Prepare(ctx, app, revision, plugin.Name)
 	if err != nil {
-		return failed(plugin.Name, target, err.Error()), true
+		return false, err.Error()
 	}
-	answer, err := livestate.NewLivestateServiceClient(plugin.Conn).GetLivestate(ctx, &livestate.GetLivestateRequest{
-		PipedId: deployments.Piped, ApplicationId: deployments.ApplicationID(app), ApplicationName: app.Name, DeploySource: files, DeployTargets: []string{target},
-	}, grpc.MaxCallRecvMsgSize(mostAnswer))
+	err = call(files)
 	cleaned := clean()
 	switch code := grpcstatus.Code(err); {
 	case code == codes.Unimplemented:
-		return status, false
+		return false, ""
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return failed(plugin.Name, target, fmt.Sprintf("plugin %q has not told within %s what is there", plugin.Name, answers)), true
+		return false, fmt.Sprintf("plugin %q has not told within %s %s", plugin.Name, answers, about)
 	case err != nil:
-		return failed(plugin.Name, target, fmt.Sprintf("plugin %q does not tell what is there: %s: %s", plugin.Name, code, grpcstatus.Convert(err).Message())), true
+		return false, fmt.Sprintf("plugin %q does not tell %s: %s: %s", plugin.Name, about, code, grpcstatus.Convert(err).Message())
 	case cleaned != nil:
-		return failed(plugin.Name, target, cleaned.Error()), true
+		return false, cleaned.Error()
 	}
-	return Status(plugin.Name, target, answer), true
+	return true, ""
 }

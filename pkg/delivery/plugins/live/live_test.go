@@ -21,6 +21,7 @@ import (
 	ourfake "github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/drift"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/livestate"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
@@ -29,14 +30,17 @@ import (
 // toy is a plugin with two deploy targets, of which it tells as a test has it.
 type toy struct {
 	livestate.UnimplementedLivestateServiceServer
-	t      *testing.T
-	why    string
-	conn   grpc.ClientConnInterface
-	says   map[string]error
-	lacks  bool
-	asked  int
-	out    int
-	broken error
+	drift.UnimplementedDriftServiceServer
+	t     *testing.T
+	why   string
+	conn  grpc.ClientConnInterface
+	says  map[string]error
+	lacks bool
+	// differs is what it says of drift, if it serves that.
+	differs map[string]*drift.TargetDrift
+	asked   int
+	out     int
+	broken  error
 }
 
 func (p *toy) GetLivestate(_ context.Context, in *livestate.GetLivestateRequest) (*livestate.GetLivestateResponse, error) {
@@ -53,11 +57,25 @@ func (p *toy) GetLivestate(_ context.Context, in *livestate.GetLivestateRequest)
 	return &livestate.GetLivestateResponse{SyncState: &model.ApplicationSyncState{Status: model.ApplicationSyncStatus_SYNCED}}, nil
 }
 
+func (p *toy) GetDrift(_ context.Context, in *drift.GetDriftRequest) (*drift.GetDriftResponse, error) {
+	if len(in.DeployTargets) != 1 || in.From != nil || in.To.GetCommitHash() != "web-v1" || in.ApplicationId != "a" {
+		return nil, grpcstatus.Error(codes.Internal, "this is not what was to be asked: "+in.String())
+	}
+	if of := p.differs[in.DeployTargets[0]]; of != nil {
+		return &drift.GetDriftResponse{Targets: []*drift.TargetDrift{of}}, nil
+	}
+	return nil, grpcstatus.Error(codes.Unavailable, "gone")
+}
+
 func (p *toy) Get(string) (plugins.Plugin, string) {
 	if p.why != "" {
 		return plugins.Plugin{}, p.why
 	}
-	return plugins.Plugin{Name: "toy", Conn: p.conn, Targets: []plugins.Target{{Name: "dev"}, {Name: "prod"}}, Incarnation: 1}, ""
+	out := plugins.Plugin{Name: "toy", Conn: p.conn, Targets: []plugins.Target{{Name: "dev"}, {Name: "prod"}}, Incarnation: 1}
+	if p.differs != nil {
+		out.Services = []string{plugins.ServiceDrift}
+	}
+	return out, ""
 }
 
 func (p *toy) Offers(string) []string { return nil }
@@ -85,13 +103,22 @@ func TestPluginsAreAskedAboutEachOfTheirDeployTargets(t *testing.T) {
 		"the plugin is not ready":  {plugin: toy{why: "it starts"}, app: func(app *v1alpha1.Application) { app.Spec.Plugins[0].DeployTargets = []string{"prod"} }, want: `prod Unknown plugin "toy" is not ready: it starts`},
 		"a place is gone":          {app: func(app *v1alpha1.Application) { app.Spec.Plugins[0].DeployTargets = []string{"moon"} }, want: `moon Unknown spec.plugins[0].deployTargets[0]: plugin "toy" has no deploy target "moon"; it has dev, prod`},
 		"there are no files":       {plugin: toy{broken: fmt.Errorf("no such commit")}, want: "dev Unknown no such commit; prod Unknown no such commit"},
-		"nothing was released":     {app: func(app *v1alpha1.Application) { app.Status.LiveRevision = "" }},
-		"it uses no plugins":       {app: func(app *v1alpha1.Application) { app.Spec.Plugins = nil }},
+		"it tells what differs, too": {plugin: toy{differs: map[string]*drift.TargetDrift{
+			"dev": {DeployTarget: "dev", Resources: []*drift.ResourceDrift{{Name: "a", Kind: drift.ResourceDrift_CHANGED}}}, "prod": {DeployTarget: "prod"},
+		}}, want: "dev OutOfSync resources that differ from what was released: 1 Changed:a; prod Synced", asked: 2},
+		"it tells what differs, and nothing else": {plugin: toy{lacks: true, differs: map[string]*drift.TargetDrift{
+			"dev": {DeployTarget: "dev", Resources: []*drift.ResourceDrift{{Name: "a", Kind: drift.ResourceDrift_EXTRA}}}, "prod": {DeployTarget: "prod"},
+		}}, want: "dev OutOfSync resources that differ from what was released: 1 Extra:a; prod Synced", asked: 2},
+		"what differs cannot be told": {plugin: toy{differs: map[string]*drift.TargetDrift{"dev": {DeployTarget: "dev", Error: "no route"}}},
+			want: `dev Unknown no route; prod Unknown plugin "toy" does not tell what differs: Unavailable: gone`, asked: 2},
+		"nothing was released": {app: func(app *v1alpha1.Application) { app.Status.LiveRevision = "" }},
+		"it uses no plugins":   {app: func(app *v1alpha1.Application) { app.Spec.Plugins = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := test.plugin
 			listener, server := bufconn.Listen(1<<20), grpc.NewServer()
 			livestate.RegisterLivestateServiceServer(server, &p)
+			drift.RegisterDriftServiceServer(server, &p)
 			go func() { _ = server.Serve(listener) }()
 			conn, err := grpc.NewClient("passthrough:///toy", grpc.WithTransportCredentials(insecure.NewCredentials()),
 				grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
@@ -119,7 +146,11 @@ func TestPluginsAreAskedAboutEachOfTheirDeployTargets(t *testing.T) {
 			}
 			var got []string
 			for _, of := range b.Of("a") {
-				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", of.DeployTarget, of.Sync, of.Message)))
+				said := fmt.Sprintf("%s %s %s", of.DeployTarget, of.Sync, of.Message)
+				for _, d := range of.Differences {
+					said += fmt.Sprintf(" %s:%s", d.Kind, d.Name)
+				}
+				got = append(got, strings.TrimSpace(said))
 			}
 			if said := strings.Join(got, "; "); said != test.want || p.asked != test.asked || p.out != 0 {
 				t.Errorf("after %d questions, with %d folders left, %s\nwant after %d, %s", p.asked, p.out, said, test.asked, test.want)
@@ -130,7 +161,7 @@ func TestPluginsAreAskedAboutEachOfTheirDeployTargets(t *testing.T) {
 			if want := min(1, len(got)); told != want {
 				t.Errorf("somebody was told %d times, want %d: only what changes is told", told, want)
 			}
-			if test.plugin.lacks && p.asked != 1 {
+			if test.plugin.lacks && test.plugin.differs == nil && p.asked != 1 {
 				t.Errorf("a plugin that does not support it was asked %d times", p.asked)
 			}
 		})

@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -60,6 +61,25 @@ func fit(all []v1alpha1.PluginTargetStatus) {
 		found := all[i].Resources
 		all[i].Resources = slices.Clip(found[:min(len(found), mostInAll/len(all))])
 	}
+}
+
+// addDrift adds what a plugin says that differs from what was released, or why it does not say that. What it says to be in sync and to differ as well is not in
+// sync.
+func addDrift(status *v1alpha1.PluginTargetStatus, differences []v1alpha1.PluginDifference, count int32, wrong string) {
+	switch {
+	case wrong != "":
+		if status.Sync == v1alpha1.Synced {
+			status.Sync = v1alpha1.SyncUnknown
+		}
+		status.Message = text.Line(cmp.Or(status.Message, wrong), mostSaid)
+		return
+	case count > 0:
+		status.Sync = v1alpha1.OutOfSync
+		status.Message = cmp.Or(status.Message, fmt.Sprintf("resources that differ from what was released: %d", count))
+	case status.Sync == v1alpha1.SyncUnknown && status.Message == "":
+		status.Sync = v1alpha1.Synced
+	}
+	status.Differences, status.DifferenceCount = differences, count
 }
 
 func well(resource v1alpha1.PluginResource) int {

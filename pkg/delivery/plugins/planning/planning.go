@@ -126,18 +126,26 @@ type member struct {
 // gather finds the plugins of the application.
 func (a *asking) gather() error {
 	for i := range a.Application.Spec.Plugins {
-		of := &a.Application.Spec.Plugins[i]
-		found, why := a.Directory.Get(of.Name)
-		if why != "" {
-			return waits("spec.plugins[%d]: plugin %q is not ready: %s", i, of.Name, text.Line(why, mostSaid))
-		}
-		targets, err := Targets(of, found.Targets, i)
+		found, err := a.member(&a.Application.Spec.Plugins[i], i)
 		if err != nil {
 			return err
 		}
-		a.members = append(a.members, member{Plugin: found, service: deployment.NewDeploymentServiceClient(found.Conn), targets: targets})
+		a.members = append(a.members, found)
 	}
 	return nil
+}
+
+// member finds a plugin, which is at a place among those of the application.
+func (a *asking) member(of *v1alpha1.ApplicationPlugin, place int) (member, error) {
+	found, why := a.Directory.Get(of.Name)
+	if why != "" {
+		return member{}, waits("spec.plugins[%d]: plugin %q is not ready: %s", place, of.Name, text.Line(why, mostSaid))
+	}
+	targets, err := Targets(of, found.Targets, place)
+	if err != nil {
+		return member{}, err
+	}
+	return member{Plugin: found, service: deployment.NewDeploymentServiceClient(found.Conn), targets: targets}, nil
 }
 
 // Targets are the deploy targets that an application goes to by a plugin, which is at a place among its plugins: those that it names, which the plugin must
@@ -279,7 +287,7 @@ func (a *asking) withSources(
 	ctx context.Context, of *member, method, about string, call func(context.Context, *deployment.PlanPluginInput, ...grpc.CallOption) error,
 ) (supported bool, err error) {
 	input := &deployment.PlanPluginInput{Deployment: deployments.Of(deployments.Release{
-		Application: a.Application, Release: a.Release, Revision: a.Revision, Running: a.Running,
+		Application: a.Application, Release: a.Release, Revision: a.Revision, Running: a.Running, Plugin: of.Name, Called: of.Called,
 		Plan: &v1alpha1.ReleasePlan{Strategy: a.Release.Spec.Strategy, Plugins: []v1alpha1.PlannedPlugin{{Name: of.Name, DeployTargets: of.targets}}},
 	})}
 	var clean func() error

@@ -409,8 +409,8 @@ func TestPreviewsAreShownForEachDeployTarget(t *testing.T) {
 		want   string
 	}{
 		"all of them":             {answer: []*planpreview.PlanPreviewResult{result("prod", "1 added\n2 changed", false), result("dev", "", true)}, want: "[{toy dev  true} {toy prod 1 added 2 changed false}]"},
-		"one, and one of others":  {answer: []*planpreview.PlanPreviewResult{result("dev", "1 added", false), result("moon", "all of it", false), nil}, want: `[{toy dev 1 added false} {toy prod not known: plugin "toy" does not say false}]`},
-		"none, for it is a guess": {err: errors.New("boom"), want: `[{toy dev not known: plugin "toy" answers GetPlanPreview with Unknown: boom false} {toy prod not known: plugin "toy" answers GetPlanPreview with Unknown: boom false}]`},
+		"one, and one of others":  {answer: []*planpreview.PlanPreviewResult{result("dev", "1 added", false), result("moon", "all of it", false), nil}, want: `[{toy dev 1 added false} {toy prod not known: plugin "toy" does not say unknown}]`},
+		"none, for it is a guess": {err: errors.New("boom"), want: `[{toy dev not known: plugin "toy" answers GetPlanPreview with Unknown: boom unknown} {toy prod not known: plugin "toy" answers GetPlanPreview with Unknown: boom unknown}]`},
 		"it is not supported":     {err: grpcstatus.Error(codes.Unimplemented, ""), want: "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -431,7 +431,7 @@ func TestPreviewsAreShownForEachDeployTarget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said := fmt.Sprint(got.Previews); said != test.want || f.out != 0 {
+			if said := previewed(got.Previews); said != test.want || f.out != 0 {
 				t.Errorf("%s\nwant %s, with %d folders left", said, test.want, f.out)
 			}
 		})

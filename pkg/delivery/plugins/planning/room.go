@@ -18,6 +18,9 @@ import (
 const (
 	// atOnce is how many releases are planned at a time, and atOnceOf how many of one namespace: a plugin that does not answer holds up its own users.
 	atOnce, atOnceOf = 16, 4
+	// lookAtOnce and lookAtOnceOf are the same for previews, and lookWithin is how long plugins have to tell: a request of the API waits for them.
+	lookAtOnce, lookAtOnceOf = 8, 2
+	lookWithin               = 45 * time.Second
 	// kept is for how long an answer is kept that nobody asks for any more: the release has ended meanwhile.
 	kept = 10 * time.Minute
 	// longest bounds a whole question, in which each plugin may be asked several times.
@@ -28,9 +31,12 @@ const (
 type Room struct {
 	planner interface {
 		Plan(ctx context.Context, q Question) (*Answer, error)
+		Preview(ctx context.Context, q Question) ([]v1alpha1.PluginPreview, error)
 	}
 	clock  clock.PassiveClock
 	places *work.Places
+	// previews are the places of those that people wait for, so that releases do not wait for these.
+	previews *work.Places
 
 	mu     sync.Mutex
 	ctx    context.Context // nil while it does not run
@@ -51,7 +57,7 @@ type inquiry struct {
 
 // NewRoom returns a room in which a planner asks.
 func NewRoom(planner *Planner) *Room {
-	return &Room{planner: planner, clock: clock.RealClock{}, places: work.NewPlaces(atOnce, atOnceOf), asked: map[types.UID]*inquiry{}, notify: func(cache.ObjectName) {}}
+	return &Room{planner: planner, clock: clock.RealClock{}, places: work.NewPlaces(atOnce, atOnceOf), previews: work.NewPlaces(lookAtOnce, lookAtOnceOf), asked: map[types.UID]*inquiry{}, notify: func(cache.ObjectName) {}}
 }
 
 // Changed has somebody told of which applications the question has been answered. It is called before Run.
@@ -141,6 +147,44 @@ func (r *Room) plan(ctx context.Context, q Question) (answer *Answer, err error)
 		err = fmt.Errorf("plugins have not planned Release %s within %s", q.Release.Name, longest)
 	}
 	return answer, err
+}
+
+// BusyError says that plugins cannot be asked at the moment, and may be in a while.
+type BusyError struct{ Why string }
+
+// Error implements error.
+func (e BusyError) Error() string { return e.Why }
+
+// Preview asks plugins what a release would change, and waits for what they say. Whoever asks too often gets a BusyError.
+func (r *Room) Preview(ctx context.Context, q Question) (found []v1alpha1.PluginPreview, err error) {
+	r.mu.Lock()
+	runs := r.ctx
+	if runs == nil || runs.Err() != nil {
+		r.mu.Unlock()
+		return nil, BusyError{"plugins are not asked yet"}
+	}
+	free, ok := r.previews.Take(q.Application.Namespace)
+	if !ok {
+		r.mu.Unlock()
+		return nil, BusyError{fmt.Sprintf("plugins are asked for other previews first: %d at a time of a namespace, and %d in all", lookAtOnceOf, lookAtOnce)}
+	}
+	r.going.Add(1)
+	r.mu.Unlock()
+	defer r.going.Done()
+	defer free()
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	defer context.AfterFunc(runs, cancel)()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("ask plugins about Application %s/%s: %v", q.Application.Namespace, q.Application.Name, p)
+		}
+	}()
+	found, err = r.planner.Preview(ctx, q)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("plugins have not told within %s what a release of Application %s/%s would change", lookWithin, q.Application.Namespace, q.Application.Name)
+	}
+	return found, err
 }
 
 // forget lets go of what nobody has asked for in a while. Whoever asks for it still has it asked again.

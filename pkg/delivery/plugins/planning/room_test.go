@@ -3,12 +3,15 @@ package planning
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
 
 // answering is a planner that answers when it is let.
@@ -22,6 +25,16 @@ func (a *answering) Plan(ctx context.Context, _ Question) (*Answer, error) {
 	select {
 	case err := <-a.say:
 		return &Answer{Strategy: "QuickSync"}, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (a *answering) Preview(ctx context.Context, _ Question) ([]v1alpha1.PluginPreview, error) {
+	a.asked.Add(1)
+	select {
+	case err := <-a.say:
+		return []v1alpha1.PluginPreview{{Plugin: "toy"}}, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -119,4 +132,46 @@ func TestNobodyTakesThePlacesOfOthers(t *testing.T) {
 			t.Errorf("another namespace does not get one")
 		}
 	})
+}
+
+func TestPreviewsAreBoundedForEachNamespace(t *testing.T) {
+	planner := &answering{}
+	inRoom(t, planner, func(r *Room, _ *atomic.Int32) {
+		answers := make(chan error)
+		ask := func(namespace string) {
+			_, err := r.Preview(context.Background(), question(func(q *Question) { q.Application.Namespace = namespace }))
+			answers <- err
+		}
+		for range lookAtOnceOf {
+			go ask("shop")
+		}
+		synctest.Wait()
+		if _, err := r.Preview(context.Background(), question(nil)); !errors.As(err, &BusyError{}) {
+			t.Errorf("one more of the namespace: %v", err)
+		}
+		go ask("other")
+		synctest.Wait()
+		if asked := planner.asked.Load(); asked != lookAtOnceOf+1 {
+			t.Errorf("%d are asked", asked)
+		}
+		planner.say <- nil
+		planner.say <- errors.New("boom")
+		planner.say <- nil
+		failed := 0
+		for range lookAtOnceOf + 1 {
+			if err := <-answers; err != nil {
+				failed++
+			}
+		}
+		if failed != 1 {
+			t.Errorf("%d fail, want the one of which the plugin has said so", failed)
+		}
+		// Nobody answers this one.
+		if _, err := r.Preview(context.Background(), question(nil)); err == nil || !strings.Contains(err.Error(), "have not told within 45s") {
+			t.Errorf("without an answer: %v", err)
+		}
+	})
+	if _, err := NewRoom(nil).Preview(t.Context(), question(nil)); !errors.As(err, &BusyError{}) {
+		t.Errorf("before it runs: %v", err)
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/deployments"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/deployment"
+	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/drift"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/model"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/planpreview"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/wire/source"
@@ -31,6 +32,7 @@ import (
 type toy struct {
 	deployment.UnimplementedDeploymentServiceServer
 	planpreview.UnimplementedPlanPreviewServiceServer
+	drift.UnimplementedDriftServiceServer
 	name    string
 	stages  []string
 	targets []string
@@ -40,6 +42,7 @@ type toy struct {
 	versions func(*deployment.PlanPluginInput) (*deployment.DetermineVersionsResponse, error)
 	pipeline func(*deployment.BuildPipelineSyncStagesRequest) (*deployment.BuildPipelineSyncStagesResponse, error)
 	preview  func(*planpreview.GetPlanPreviewRequest) (*planpreview.GetPlanPreviewResponse, error)
+	drift    func(*drift.GetDriftRequest) (*drift.GetDriftResponse, error)
 	quick    func(*deployment.BuildQuickSyncStagesRequest) (*deployment.BuildQuickSyncStagesResponse, error)
 
 	mu    sync.Mutex
@@ -100,6 +103,10 @@ func (p *toy) GetPlanPreview(_ context.Context, in *planpreview.GetPlanPreviewRe
 	return p.preview(in)
 }
 
+func (p *toy) GetDrift(_ context.Context, in *drift.GetDriftRequest) (*drift.GetDriftResponse, error) {
+	return p.drift(in)
+}
+
 // directory has plugins that answer by connections in memory.
 type directory map[string]*served
 
@@ -116,6 +123,9 @@ func directoryOf(t *testing.T, toys ...*toy) directory {
 		server := grpc.NewServer()
 		deployment.RegisterDeploymentServiceServer(server, p)
 		planpreview.RegisterPlanPreviewServiceServer(server, p)
+		if p.drift != nil {
+			drift.RegisterDriftServiceServer(server, p)
+		}
 		go func() { _ = server.Serve(listener) }()
 		conn, err := grpc.NewClient("passthrough:///"+p.name, grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
@@ -137,6 +147,9 @@ func (d directory) Get(name string) (plugins.Plugin, string) {
 		return plugins.Plugin{}, of.why
 	}
 	out := plugins.Plugin{Name: name, Stages: of.stages, Conn: of.conn}
+	if of.drift != nil {
+		out.Services = []string{plugins.ServiceDrift}
+	}
 	for _, target := range of.targets {
 		out.Targets = append(out.Targets, plugins.Target{Name: target})
 	}
