@@ -27,6 +27,9 @@ type plan struct {
 	Targets     []planTarget `json:"targets"`
 	// Clusters says why it cannot be told which clusters join and leave, "" if it can.
 	Clusters string `json:"clusters,omitempty"`
+	// Plugins are what plugins say of their deploy targets, and PluginsError is why they could not be asked.
+	Plugins      []pluginPart `json:"plugins,omitempty"`
+	PluginsError string       `json:"pluginsError,omitempty"`
 }
 
 // planTarget is what would change in a target.
@@ -255,7 +258,7 @@ func once(known map[string]outcome, key string, find func() (*unstructured.Unstr
 func (p *plan) differs() bool {
 	return slices.ContainsFunc(p.Targets, func(t planTarget) bool {
 		return len(t.Joins)+len(t.Leaves) > 0 || slices.ContainsFunc(t.Changes, func(c planChange) bool { return c.Action != left })
-	})
+	}) || slices.ContainsFunc(p.Plugins, func(of pluginPart) bool { return of.Differs })
 }
 
 // failed says that there are objects of which nothing can be told; they have been shown.
@@ -270,6 +273,14 @@ func (p *plan) failed() error {
 				number++
 			}
 		}
+	}
+	for _, of := range p.Plugins {
+		if of.Error != "" {
+			number++
+		}
+	}
+	if p.PluginsError != "" {
+		number++
 	}
 	if number == 0 {
 		return nil
@@ -297,7 +308,7 @@ func (p *plan) print(out io.Writer) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(out, p.moves())
+	_, err := io.WriteString(out, p.moves()+p.byPlugins())
 	return err
 }
 

@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -53,6 +55,9 @@ type ImportOptions struct {
 	Config v1alpha1.PipecdConfig
 	// Branch is the branch of it that is followed; unset, it is the repository's default.
 	Branch string
+	// Plugins are the names of those that the application uses, and PluginsOnly says that nothing else delivers it.
+	Plugins     []string
+	PluginsOnly bool
 	// Strict refuses files of which something is not honoured.
 	Strict bool
 	// Apply makes the application instead of printing it.
@@ -65,7 +70,7 @@ func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 	o := &ImportOptions{IOStreams: streams}
 	cmd := &cobra.Command{
 		Use: "import DIR --git-url URL [--git-path PATH] [--git-branch BRANCH] [--name NAME] [--analysis-provider NAME=URL] [--script-image IMAGE]" +
-			" [--strict] [--apply]",
+			" [--plugin NAME]... [--plugins-only] [--strict] [--apply]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Make an application of an app.pipecd.yaml",
 		Long: templates.LongDesc(`
@@ -74,13 +79,19 @@ func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 
 			The file does not say which repository it lies in: --git-url and --git-path do. Nor does it hold what it refers to in the
 			configuration of piped: --analysis-provider has the addresses of the providers that metrics name, and --script-image the image that
-			scripts run in which name none.`),
+			scripts run in which name none.
+
+			Plugins of the file are those that are built in, unless --plugin names them: then the Plugins of these names run their stages, for
+			which whoever makes the application needs the right to use them. --plugins-only is for files of other platforms than Kubernetes.`),
 		Example: templates.Examples(`
 			# Look at it
 			manifold app import ./shop/prd --git-url https://git.example/shop.git --git-path shop/prd
 
 			# Make it, unless something would get lost
-			manifold app import ./shop/prd --git-url https://git.example/shop.git --git-path shop/prd -n shop --strict --apply`),
+			manifold app import ./shop/prd --git-url https://git.example/shop.git --git-path shop/prd -n shop --strict --apply
+
+			# One that plugins deliver
+			manifold app import ./infra --git-url https://git.example/shop.git --git-path infra --plugin terraform --plugins-only`),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
@@ -103,6 +114,8 @@ func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 		"The address of the Prometheus server that metrics name, as NAME=URL. May be given several times.")
 	flags.StringVar(&o.Config.ScriptImage, "script-image", o.Config.ScriptImage, "The image that scripts run in which name none.")
 	flags.StringVar(&o.Branch, "git-branch", o.Branch, "The branch that is followed. The default is the repository's.")
+	flags.StringSliceVar(&o.Plugins, "plugin", o.Plugins, "The name of a plugin that the application uses, as the file or the Plugin has it. May be given several times.")
+	flags.BoolVar(&o.PluginsOnly, "plugins-only", o.PluginsOnly, "Nothing but these plugins delivers the application.")
 	flags.BoolVar(&o.Strict, "strict", o.Strict, "Refuse a file of which something is not honoured, with exit code 2.")
 	flags.BoolVar(&o.Apply, "apply", o.Apply, "Make the application instead of printing it.")
 	cmdutil.CheckErr(cmd.MarkFlagRequired("git-url"))
@@ -121,13 +134,27 @@ func (o *ImportOptions) Complete(f cmdutil.Factory, cmd *cobra.Command) error {
 
 // Run reads the file, and prints or makes the application.
 func (o *ImportOptions) Run(ctx context.Context) error {
-	read, err := readPipecd(o.Dir, o.Config)
+	if o.PluginsOnly && len(o.Plugins) == 0 {
+		return errors.New("--plugins-only is for applications of plugins: name them by --plugin")
+	}
+	uses := pipecd.Uses{Only: o.PluginsOnly}
+	for _, name := range o.Plugins {
+		uses.Plugins = append(uses.Plugins, v1alpha1.PluginNameOf(name))
+	}
+	read, err := readPipecd(o.Dir, o.Config, uses)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w%s", err, pluginAdvice(err))
+	}
+	read.Spec.Plugins, read.Spec.PluginsOnly = nil, o.PluginsOnly
+	for _, name := range uses.Plugins {
+		read.Spec.Plugins = append(read.Spec.Plugins, v1alpha1.ApplicationPlugin{Name: name}) // the file says the rest of it
 	}
 	labels, unfit := labelsOf(read)
 	read.Labels, read.Unhonoured = labels, append(read.Unhonoured, unfit...)
 	for _, unhonoured := range read.Unhonoured {
+		if strings.HasPrefix(unhonoured.Path, "spec.plugins") {
+			unhonoured.Why += "; --plugin NAME has the application use the Plugin of the name"
+		}
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", text.Line(unhonoured.String(), longest))
 	}
 	if number := len(read.Unhonoured); number > 0 && o.Strict {
@@ -209,8 +236,27 @@ func nameAdvice(errs field.ErrorList) string {
 	return ""
 }
 
+// pluginAdvice says what to do about a file that is for plugins which nobody has named.
+func pluginAdvice(err error) string {
+	for _, one := range causes(err) {
+		if of := (*field.Error)(nil); errors.As(one, &of) && of.Field == "spec.plugins" {
+			return "\n--plugin NAME has the application use the Plugin of the name, and --plugins-only nothing else"
+		}
+	}
+	return ""
+}
+
+// causes are the errors that one consists of.
+func causes(err error) []error {
+	var all utilerrors.Aggregate
+	if errors.As(err, &all) {
+		return all.Errors()
+	}
+	return []error{err}
+}
+
 // readPipecd reads the file in a folder, or the file itself.
-func readPipecd(dir string, config v1alpha1.PipecdConfig) (*pipecd.Application, error) {
+func readPipecd(dir string, config v1alpha1.PipecdConfig, uses pipecd.Uses) (*pipecd.Application, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, err
 	} else if info.IsDir() {
@@ -229,7 +275,7 @@ func readPipecd(dir string, config v1alpha1.PipecdConfig) (*pipecd.Application, 
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
 	}
-	read, err := pipecd.Parse(content, config)
+	read, err := pipecd.ParseFor(content, config, uses)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}

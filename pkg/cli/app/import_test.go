@@ -51,6 +51,20 @@ func TestImport(t *testing.T) {
 `, 1))
 	config := v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "https://prometheus.example"}, ScriptImage: "alpine:3"}
 	named := write("named", strings.Replace(pipecdApp, "name: shop\n", "name: My Shop\n", 1))
+	infra := write("infra", `apiVersion: pipecd.dev/v1beta1
+kind: Application
+metadata: {labels: {kind: TERRAFORM}}
+spec:
+  name: infra
+  plugins:
+    terraform_plugin: {workspace: shop, deployTargets: [dev]}
+    ecs: {}
+  pipeline:
+    stages:
+    - {name: TERRAFORM_PLAN, with: {exitOnNoChanges: true}}
+    - {name: WAIT_APPROVAL}
+    - {name: TERRAFORM_APPLY, timeout: 30m}
+`)
 	for name, test := range map[string]struct {
 		options   ImportOptions
 		golden    string
@@ -68,6 +82,10 @@ func TestImport(t *testing.T) {
 		"names of piped, and labels": {options: ImportOptions{Dir: piped, Branch: "main", Config: config}, golden: "import-piped", warning: "spec.labels[team] is not honoured: it can be no label"},
 		"names that nobody knows":    {options: ImportOptions{Dir: piped}, wantError: "import with --analysis-provider prom=URL"},
 		"a provider without address": {options: ImportOptions{Dir: piped, Config: v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "prom:9090"}, ScriptImage: "a"}}, warning: "spec.labels[team]", wantError: "spec.source.git.pipecd.analysisProviders[prom]: Invalid value"},
+		"one that plugins deliver":   {options: ImportOptions{Dir: infra, Plugins: []string{"terraform_plugin"}, PluginsOnly: true}, golden: "import-plugins", warning: "spec.plugins.ecs is not honoured: the Application does not use this plugin: add it to its spec.plugins; --plugin NAME has"},
+		"plugins that nobody names":  {options: ImportOptions{Dir: infra}, wantError: "--plugin NAME has the application use the Plugin of the name, and --plugins-only nothing else"},
+		"nothing, and plugins only":  {options: ImportOptions{Dir: infra, PluginsOnly: true}, wantError: "name them by --plugin"},
+		"a plugin that cannot be":    {options: ImportOptions{Dir: infra, Plugins: []string{"a/b"}, PluginsOnly: true}, warning: "spec.plugins", wantError: `spec.plugins[0].name: Invalid value: "a/b"`},
 		"a folder that is not there": {options: ImportOptions{Dir: filepath.Join(dir, "mars")}, wantError: "mars: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {

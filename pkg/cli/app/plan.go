@@ -60,7 +60,10 @@ func newPlanCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			Values of Secrets are masked. What a target has and the revision does not is deleted if spec.prune is set.
 
 			Clusters are listed that join a target with the next release to it, and those that the next release to all targets leaves, as
-			far as you may list clusters.`),
+			far as you may list clusters.
+
+			Plugins of the application are asked what they would change in each of their deploy targets, which takes the right to create
+			applications/preview. What may be secret is not shown. With --target, they are not asked.`),
 		Example: templates.Examples(`
 			# The newest revision
 			manifold app plan web
@@ -84,6 +87,9 @@ func newDiffCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			Show where the objects of the logical cluster differ from the revision that is live: what somebody has changed since it was
 			released, as what a release of it would put back. Fields in spec.drift.ignore are left out, and replicas that an autoscaler sets.
 			"manifold app get" tells of differences in the clusters.
+
+			What plugins of the application have found in their deploy targets is shown as well, unless --target is set: they are asked once
+			a minute, and after each release.
 
 			Values of Secrets are masked.`),
 		Example: templates.Examples(`
@@ -181,6 +187,7 @@ func (o *PlanOptions) Run(ctx context.Context) (bool, error) {
 	if !o.drift {
 		o.clusters(ctx, application, head, found)
 	}
+	o.plugins(ctx, application, head.Name, found)
 	if err := o.Output.Print(o.Out, found, func(out io.Writer) error { return found.print(out) }); err != nil {
 		return false, err
 	}

@@ -39,8 +39,11 @@ func show(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.T
 		lines = append(append(lines, ""),
 			output.Filled(append([][]string{{"TARGET", "CLUSTER", "REVISION", "LIVE", "READY", "SYNC", "HEALTH", "MESSAGE"}}, targets...))...)
 	}
-	if plugins := pluginRows(application.Status.Plugins); len(plugins) > 0 {
+	if plugins := pluginRows(application); len(plugins) > 0 {
 		lines = append(append(lines, ""), output.Filled(append([][]string{{"PLUGIN", "DEPLOY TARGET", "RESOURCES", "SYNC", "HEALTH", "MESSAGE"}}, plugins...))...)
+	}
+	if differences := differenceRows(application.Status.Plugins); len(differences) > 0 {
+		lines = append(append(lines, ""), output.Filled(append([][]string{{"PLUGIN", "DEPLOY TARGET", "DIFFERS", "RESOURCE"}}, differences...))...)
 	}
 	if drift := driftRows(&application.Status); len(drift) > 0 {
 		lines = append(append(lines, ""), output.Filled(append([][]string{{"DRIFT", "PATH", "WANTED", "FOUND", "CLUSTERS"}}, drift...))...)
@@ -51,13 +54,16 @@ func show(application *v1alpha1.Application, wanted *v1alpha1.Origin, now time.T
 	return lines
 }
 
-// pluginRows has a row for each deploy target of a plugin.
-func pluginRows(plugins []v1alpha1.PluginTargetStatus) (rows [][]string) {
-	for i := range plugins {
-		of := &plugins[i]
+// pluginRows has a row for each deploy target of a plugin, and one for a plugin that tells nothing of any.
+func pluginRows(application *v1alpha1.Application) (rows [][]string) {
+	for i := range application.Status.Plugins {
+		of := &application.Status.Plugins[i]
 		rows = append(rows, []string{
 			text.Line(of.Plugin, longestCell), text.Line(of.DeployTarget, longestCell), fmt.Sprint(of.ResourceCount), string(of.Sync), string(of.Health), text.Line(of.Message, longest),
 		})
+	}
+	for _, name := range silent(application) {
+		rows = append(rows, []string{text.Line(name, longestCell), "", "", "", "", silence})
 	}
 	return rows
 }

@@ -87,11 +87,14 @@ func TestShow(t *testing.T) {
 	for name, test := range map[string]*v1alpha1.Application{
 		"new":  application(v1alpha1.ApplicationSpec{Source: inline}, v1alpha1.ApplicationStatus{}),
 		"busy": busy(),
-		"plugins": application(v1alpha1.ApplicationSpec{Source: inline, PluginsOnly: true}, v1alpha1.ApplicationStatus{
+		"plugins": application(v1alpha1.ApplicationSpec{
+			Source: inline, PluginsOnly: true, Plugins: []v1alpha1.ApplicationPlugin{{Name: "terraform"}, {Name: "waits"}},
+		}, v1alpha1.ApplicationStatus{
 			ObservedGeneration: 3, LatestRevision: "web-v1", WantedRevision: "web-v1", LiveRevision: "web-v1", Sync: v1alpha1.OutOfSync, Health: v1alpha1.Degraded,
 			Plugins: []v1alpha1.PluginTargetStatus{
 				{Plugin: "terraform", DeployTarget: "dev", Sync: v1alpha1.Synced, Health: v1alpha1.Healthy, ResourceCount: 12},
-				{Plugin: "terraform", DeployTarget: "prod", Sync: v1alpha1.OutOfSync, Health: v1alpha1.Degraded, ResourceCount: 12, Message: hostile},
+				{Plugin: "terraform", DeployTarget: "prod", Sync: v1alpha1.OutOfSync, Health: v1alpha1.Degraded, ResourceCount: 12, Message: hostile,
+					DifferenceCount: 4, Differences: []v1alpha1.PluginDifference{{Type: "bucket", Name: "logs", Kind: v1alpha1.PluginMissing}, {Name: hostile, Kind: v1alpha1.PluginChanged}}},
 			},
 		}),
 		"fine": application(v1alpha1.ApplicationSpec{

@@ -49,8 +49,8 @@ func TestWhatThePageForAdminsWritesIsTaken(t *testing.T) {
 		}
 		found["Plugin"]++
 	}
-	if found["Piped"] != 1 || found["Plugin"] != 2 {
-		t.Errorf("the page has %v, want a Piped file and two Plugins", found)
+	if found["Piped"] != 1 || found["Plugin"] != 3 {
+		t.Errorf("the page has %v, want a Piped file and three Plugins", found)
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +16,10 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/listing"
+	"github.com/manifold-dev/manifold/pkg/cli/output"
 )
 
 // GetOptions are what "plugin get" needs.
@@ -74,28 +74,34 @@ func (o *GetOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return show(o.Out, plugin, time.Now())
+	_, err = fmt.Fprintln(o.Out, strings.Join(show(plugin, time.Now()), "\n"))
+	return err
 }
 
-const (
-	// longest bounds what one thing that others say takes of the screen.
-	longest = 1024
-	nothing = "-"
-)
+// longest bounds what one thing that others say takes of the screen.
+const longest = 1024
 
-func show(out io.Writer, plugin *v1alpha1.Plugin, now time.Time) error {
+// show returns what there is to see of a plugin, line by line.
+func show(plugin *v1alpha1.Plugin, now time.Time) []string {
 	status := &plugin.Status
-	tab := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	line := func(name, said string) {
-		fmt.Fprintf(tab, "%s:\t%s\n", name, cmp.Or(text.Line(said, longest), nothing))
-	}
+	var rows [][]string
+	line := func(name, said string) { rows = append(rows, []string{name + ":", text.Line(said, longest)}) }
 	line("Name", plugin.Name)
+	if plugin.Spec.PipecdName != "" {
+		line("In files", plugin.Spec.PipecdName)
+	}
 	line("Program", plugin.Spec.URL)
+	if of := plugin.Spec.SecretRef; of != nil {
+		line("Login", "Secret "+manifold.SystemNamespace+"/"+of.Name)
+	}
 	line("SHA-256", plugin.Spec.Sha256)
 	line("Ready", ready(plugin))
 	line("Stages", strings.Join(status.Stages, ", "))
 	line("Services", strings.Join(status.Services, ", "))
 	line("Targets", strings.Join(status.Targets, ", "))
+	if plugin.Spec.InstallTools {
+		line("Tools", "it may install those that it asks for")
+	}
 	if status.StartTime != nil {
 		line("Process", fmt.Sprintf("started %s ago, restarted %d times", duration.HumanDuration(now.Sub(status.StartTime.Time)), status.Restarts))
 	}
@@ -106,10 +112,10 @@ func show(out io.Writer, plugin *v1alpha1.Plugin, now time.Time) error {
 		}
 		line("Last error", said)
 	}
-	for _, asked := range pending(plugin) {
-		line("Asked for", asked)
+	for _, asked := range requests(plugin) {
+		line(asked[0], asked[1])
 	}
-	return tab.Flush()
+	return output.Filled(rows)
 }
 
 func ready(plugin *v1alpha1.Plugin) string {
@@ -124,15 +130,25 @@ func ready(plugin *v1alpha1.Plugin) string {
 	return said
 }
 
-// pending are what somebody has asked for and is not done.
-func pending(plugin *v1alpha1.Plugin) []string {
-	var out []string
-	for _, asking := range []struct{ what, at, done string }{
-		{"a restart", plugin.Annotations[v1alpha1.AnnotationRestartAt], plugin.Status.RestartedFor},
-		{"another fetch of the program", plugin.Annotations[v1alpha1.AnnotationRefetchAt], plugin.Status.RefetchedFor},
+// requests are what somebody has asked for, each with whether that is done.
+func requests(plugin *v1alpha1.Plugin) (out [][2]string) {
+	status := &plugin.Status
+	for _, of := range []struct {
+		what, at, done string
+		asked          *v1alpha1.PluginAsked
+	}{
+		{"a restart", plugin.Annotations[v1alpha1.AnnotationRestartAt], status.RestartedFor, status.RestartAsked},
+		{"another fetch of the program", plugin.Annotations[v1alpha1.AnnotationRefetchAt], status.RefetchedFor, status.RefetchAsked},
 	} {
-		if asking.at != "" && asking.at != asking.done {
-			out = append(out, fmt.Sprintf("%s, by %s at %s", asking.what, cmp.Or(plugin.Annotations[v1alpha1.AnnotationAskedBy], nothing), asking.at))
+		by := ""
+		if of.asked != nil {
+			by = of.asked.By
+		}
+		switch {
+		case of.at != "" && of.at != of.done:
+			out = append(out, [2]string{"Asked for", fmt.Sprintf("%s, by %s at %s", of.what, cmp.Or(by, output.Nothing), of.at)})
+		case of.done != "" && of.asked != nil && of.asked.For == of.done:
+			out = append(out, [2]string{"Done", fmt.Sprintf("%s, for which %s has asked at %s", of.what, cmp.Or(by, output.Nothing), of.asked.Time.UTC().Format(time.RFC3339))})
 		}
 	}
 	return out

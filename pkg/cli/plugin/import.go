@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,7 +123,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 		return utilexec.CodeExitError{Err: fmt.Errorf("error: %d fields of %s are not honoured", number, o.File), Code: lost}
 	}
 	for name := range o.Checksums {
-		if !slices.ContainsFunc(read.Plugins, func(p v1alpha1.Plugin) bool { return p.Name == name }) {
+		if !slices.ContainsFunc(read.Plugins, func(p v1alpha1.Plugin) bool { return p.Name == name || p.Called() == name }) {
 			return fmt.Errorf("--sha256 %s=...: the file has no plugin of the name", name)
 		}
 	}
@@ -165,7 +166,7 @@ func (o *ImportOptions) read() (*piped.Piped, error) {
 
 // manifest is a plugin as somebody would write it, with its checksum, once it is known to be accepted.
 func (o *ImportOptions) manifest(ctx context.Context, plugin *v1alpha1.Plugin) (map[string]any, error) {
-	if plugin.Spec.Sha256 = o.Checksums[plugin.Name]; plugin.Spec.Sha256 == "" {
+	if plugin.Spec.Sha256 = cmp.Or(o.Checksums[plugin.Name], o.Checksums[plugin.Called()]); plugin.Spec.Sha256 == "" {
 		pinned, err := o.pin(ctx, plugin.Spec.URL, fetch.Options{})
 		if err != nil {
 			return nil, fmt.Errorf("plugin %q: make the checksum of its program, which --sha256 %s=CHECKSUM says as well: %w", plugin.Name, plugin.Name, err)

@@ -45,7 +45,13 @@ func TestAPluginIsShown(t *testing.T) {
 		LastError: "exit status 1:\n\x1b[2Jcannot listen", LastErrorTime: &metav1.Time{Time: now.Add(-2 * time.Hour)}, Conditions: condition(metav1.ConditionTrue, "Answering", ""),
 	}
 	failing := wait()
-	failing.Annotations = map[string]string{v1alpha1.AnnotationRestartAt: "2026-01-02T03:04:00Z", v1alpha1.AnnotationAskedBy: "alice"}
+	failing.Annotations = map[string]string{v1alpha1.AnnotationRestartAt: "2026-01-02T03:04:00Z", v1alpha1.AnnotationAskedBy: "the-boss"}
+	failing.Status.RestartAsked = &v1alpha1.PluginAsked{For: "2026-01-02T03:04:00Z", By: "alice"}
+	renamed := wait()
+	renamed.Spec.PipecdName, renamed.Spec.InstallTools, renamed.Spec.SecretRef = "Wait", true, &v1alpha1.PluginSecretReference{Name: "login"}
+	renamed.Annotations = map[string]string{v1alpha1.AnnotationRestartAt: "now", v1alpha1.AnnotationRefetchAt: "then"}
+	renamed.Status.RestartedFor, renamed.Status.RestartAsked = "now", &v1alpha1.PluginAsked{For: "now", By: "\x1b[2Jalice", Time: metav1.NewTime(now)}
+	renamed.Status.RefetchedFor = "then" // before anybody was written down
 	failing.Status.Conditions = condition(metav1.ConditionFalse, "ChecksumDiffers", "asked for is 0a0a")
 	for name, test := range map[string]struct {
 		plugin *v1alpha1.Plugin
@@ -72,6 +78,19 @@ Services:   -
 Targets:    -
 Asked for:  a restart, by alice at 2026-01-02T03:04:00Z
 `},
+		"one with all that it may have": {renamed, `
+Name:      wait
+In files:  Wait
+Program:   file:///opt/plugins/wait
+Login:     Secret manifold-system/login
+SHA-256:   0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a
+Ready:     Unknown
+Stages:    -
+Services:  -
+Targets:   -
+Tools:     it may install those that it asks for
+Done:      a restart, for which ^[[2Jalice has asked at ` + now.UTC().Format(time.RFC3339) + `
+`},
 		"one that is new": {wait(), `
 Name:      wait
 Program:   file:///opt/plugins/wait
@@ -83,11 +102,7 @@ Targets:   -
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out strings.Builder
-			if err := show(&out, test.plugin, now); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(strings.TrimPrefix(test.want, "\n"), out.String()); diff != "" {
+			if diff := cmp.Diff(strings.TrimPrefix(test.want, "\n"), strings.Join(show(test.plugin, now), "\n")+"\n"); diff != "" {
 				t.Error(diff)
 			}
 		})

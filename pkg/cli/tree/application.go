@@ -38,6 +38,7 @@ func (g *grower) application(app *v1alpha1.Application) *Node {
 	if g.release != nil && !progress.Phase(g.release).Ended() {
 		n.Children = append(n.Children, g.underway(g.release))
 	}
+	n.Children = append(n.Children, byPlugins(app)...)
 	n.Children = append(n.Children, g.variants(app)...)
 	return n
 }

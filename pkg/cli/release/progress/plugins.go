@@ -6,6 +6,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
+	"github.com/manifold-dev/manifold/pkg/cli/app/words"
 )
 
 // byPlugins are lines about what plugins say of a release: what it consists of, and what it was going to change before it began.
@@ -17,12 +18,8 @@ func byPlugins(plan *v1alpha1.ReleasePlan) (lines []string) {
 		}
 		lines = append(lines, text.Line(fmt.Sprintf("%s: %s (plugin %s)", of, cmp.Or(version.Version, version.URL), version.Plugin), longest))
 	}
-	for _, preview := range plan.Previews {
-		summary := cmp.Or(preview.Summary, "it does not say what changes")
-		if preview.NoChange {
-			summary = cmp.Or(preview.Summary, "nothing changes")
-		}
-		lines = append(lines, text.Line(fmt.Sprintf("Plugin %s in %s: %s", preview.Plugin, preview.DeployTarget, summary), longest))
+	for i := range plan.Previews {
+		lines = append(lines, words.Preview(&plan.Previews[i]))
 	}
 	return lines
 }
