@@ -33,6 +33,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/registry/delivery/pipelines"
+	"github.com/manifold-dev/manifold/pkg/registry/delivery/previews"
 	"github.com/manifold-dev/manifold/pkg/registry/delivery/workloads"
 	"github.com/manifold-dev/manifold/pkg/registry/group"
 	"github.com/manifold-dev/manifold/pkg/registry/group/grouptest"
@@ -82,6 +83,11 @@ func unstored(t *testing.T) *clientrest.Config {
 	web.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "registry.example/web:1.2"}}
 	kube := informers.NewSharedInformerFactory(kubefake.NewClientset(web), 0)
 	own := externalversions.NewSharedInformerFactory(ownfake.NewClientset(), 0)
+	previewed := externalversions.NewSharedInformerFactory(ownfake.NewClientset(
+		&v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Status: v1alpha1.ApplicationStatus{LatestRevision: "web-v1"}},
+		&v1alpha1.ApplicationRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-v1"}, Spec: v1alpha1.ApplicationRevisionSpec{Application: "web"}},
+	), 0)
+	applications, revisions := previewed.Delivery().V1alpha1().Applications(), previewed.Delivery().V1alpha1().ApplicationRevisions()
 	storage := pipelines.Storage(client, clock.RealClock{})
 	for path, of := range storage {
 		if creater, ok := of.(rest.NamedCreater); ok {
@@ -94,10 +100,15 @@ func unstored(t *testing.T) *clientrest.Config {
 			return projection.Overrides{}, nil
 		},
 	})}
+	storage["applications/"+v1alpha1.SubresourcePreview] = &previews.REST{
+		Applications: applications.Lister(), Revisions: revisions.Lister(), Known: applications.Informer().HasSynced,
+	}
 	kube.Start(t.Context().Done())
 	own.Start(t.Context().Done())
 	kube.WaitForCacheSync(t.Context().Done())
 	own.WaitForCacheSync(t.Context().Done())
+	previewed.Start(t.Context().Done())
+	previewed.WaitForCacheSync(t.Context().Done())
 	return grouptest.API{Install: Install, Group: func(typer runtime.ObjectTyper) group.Group {
 		out := Group(typer)
 		out.Unstored = storage
@@ -123,7 +134,7 @@ func TestWhatIsAskedOfPipelinesIsServedWithoutAResourceInDiscovery(t *testing.T)
 	}
 	for name, want := range map[string]string{
 		"pipelines/promote PipelinePromotion": "create", "pipelines/pause PipelinePause": "create", "pipelines/resume PipelineResumption": "create",
-		"workloadversions WorkloadVersion": "list",
+		"workloadversions WorkloadVersion": "list", "applications/preview ApplicationPreview": "create",
 	} {
 		if got, served := verbs[name]; !served || got != want {
 			t.Errorf("%s is served with %q (%t), want %q", name, got, served, want)
@@ -155,6 +166,29 @@ func TestWhatIsAskedOfPipelinesIsServedWithoutAResourceInDiscovery(t *testing.T)
 	}
 	if _, err := ask.Get(t.Context(), "podinfo", metav1.GetOptions{}); !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err) {
 		t.Errorf("read here is a pipeline, which is not of this group: %v", err)
+	}
+}
+
+func TestAPreviewIsPostedAndAnswered(t *testing.T) {
+	client, err := dynamic.NewForConfig(unstored(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("applications")).Namespace("shop")
+	body := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ApplicationPreview", "metadata": map[string]any{"name": "web"}, "running": "forged",
+	}}
+	answer, err := ask.Create(t.Context(), body, metav1.CreateOptions{}, v1alpha1.SubresourcePreview)
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, _, _ := unstructured.NestedString(answer.Object, "revision")
+	if _, forged, _ := unstructured.NestedString(answer.Object, "running"); revision != "web-v1" || forged || answer.GetKind() != "ApplicationPreview" {
+		t.Errorf("answered is %v", answer.Object)
+	}
+	body.SetName("other")
+	if _, err := ask.Create(t.Context(), body, metav1.CreateOptions{}, v1alpha1.SubresourcePreview); !apierrors.IsNotFound(err) {
+		t.Errorf("of an application that there is not: %v", err)
 	}
 }
 

@@ -20,7 +20,7 @@ func deliveryRoles() []*rbacv1.ClusterRole {
 	return []*rbacv1.ClusterRole{
 		aggregated(role("manifold-delivery-edit",
 			rule(change, "applications", "releases"),
-			rule(post, "releases/cancel", "releases/retry", "releases/rollback", "releases/skip"),
+			rule(post, "applications/preview", "releases/cancel", "releases/retry", "releases/rollback", "releases/skip"),
 		), "edit", "admin"),
 		aggregated(role("manifold-delivery-view",
 			rule(look, "applications", "applicationrevisions", "releases"),

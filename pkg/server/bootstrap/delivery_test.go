@@ -21,11 +21,11 @@ func TestRolesOfDelivery(t *testing.T) {
 	}{
 		"manifold-delivery-view": {
 			into: []string{to + "admin", to + "edit", to + "view"}, may: []string{"get applications", "watch releases", "list applicationrevisions", "get releases/log"},
-			mayNever: []string{"create pipelines/promote", "create pipelines/pause", "create applications", "create releases", "list releaselogparts", "get pluginrecords", "create releases/approve", "create releases/cancel", "update releases/status"},
+			mayNever: []string{"create pipelines/promote", "create pipelines/pause", "create applications", "create applications/preview", "create releases", "list releaselogparts", "get pluginrecords", "create releases/approve", "create releases/cancel", "update releases/status"},
 		},
 		"manifold-delivery-edit": {
 			into:     []string{to + "admin", to + "edit"},
-			may:      []string{"create applications", "delete releases", "create releases/cancel", "create releases/retry", "create releases/rollback", "create releases/skip"},
+			may:      []string{"create applications", "create applications/preview", "delete releases", "create releases/cancel", "create releases/retry", "create releases/rollback", "create releases/skip"},
 			mayNever: []string{"create pipelines/promote", "create pipelines/pause", "create pipelines/resume", "create releases/approve", "update applications/status", "update releases/status", "create applicationrevisions", "delete applicationrevisions", "update pluginrecords"},
 		},
 		"manifold-delivery-approve": {

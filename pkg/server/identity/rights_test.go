@@ -181,7 +181,7 @@ var asked = map[string][]string{
 	"coordination.k8s.io":   {"leases"},
 	"core.oam.dev":          {"appdeployments", "appdeployments/status", "applicationdeployments", "applicationdeployments/status", "applications"},
 	"delivery.manifold.dev": {
-		"applicationrevisions", "applications", "applications/status", "pipelines/pause", "pipelines/promote", "pipelines/resume", "pluginrecords",
+		"applicationrevisions", "applications", "applications/preview", "applications/status", "pipelines/pause", "pipelines/promote", "pipelines/resume", "pluginrecords",
 		"plugins", "plugins/status",
 		"releases", "releases/approve", "releases/cancel", "releases/status", "workloadversions",
 	},
