@@ -55,6 +55,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PipelinePause{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_PipelinePause(ref),
 		v1alpha1.PipelinePromotion{}.OpenAPIModelName():                  schema_manifold_apis_delivery_v1alpha1_PipelinePromotion(ref),
 		v1alpha1.PipelineRecord{}.OpenAPIModelName():                     schema_manifold_apis_delivery_v1alpha1_PipelineRecord(ref),
+		v1alpha1.PipelineRelated{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_PipelineRelated(ref),
 		v1alpha1.PipelineResumption{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_PipelineResumption(ref),
 		v1alpha1.PlannedPlugin{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_PlannedPlugin(ref),
 		v1alpha1.PlannedStage{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PlannedStage(ref),
@@ -76,6 +77,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PluginTarget{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_PluginTarget(ref),
 		v1alpha1.PluginTargetStatus{}.OpenAPIModelName():                 schema_manifold_apis_delivery_v1alpha1_PluginTargetStatus(ref),
 		v1alpha1.PrimaryRolloutOptions{}.OpenAPIModelName():              schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref),
+		v1alpha1.RelatedError{}.OpenAPIModelName():                       schema_manifold_apis_delivery_v1alpha1_RelatedError(ref),
+		v1alpha1.RelatedObject{}.OpenAPIModelName():                      schema_manifold_apis_delivery_v1alpha1_RelatedObject(ref),
+		v1alpha1.RelatedWorkload{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_RelatedWorkload(ref),
 		v1alpha1.Release{}.OpenAPIModelName():                            schema_manifold_apis_delivery_v1alpha1_Release(ref),
 		v1alpha1.ReleaseApproval{}.OpenAPIModelName():                    schema_manifold_apis_delivery_v1alpha1_ReleaseApproval(ref),
 		v1alpha1.ReleaseCancellation{}.OpenAPIModelName():                schema_manifold_apis_delivery_v1alpha1_ReleaseCancellation(ref),
@@ -2776,6 +2780,78 @@ func schema_manifold_apis_delivery_v1alpha1_PipelineRecord(ref common.ReferenceC
 	}
 }
 
+func schema_manifold_apis_delivery_v1alpha1_PipelineRelated(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PipelineRelated tells which objects belong to the objects of Flux that clusters have by themselves and a Pipeline shows. It is read at the subresource related, and made for each request of what the caller may get.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard metadata of every object. The name is that of the pipeline.",
+							Default:     map[string]interface{}{},
+							Ref:         ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"),
+						},
+					},
+					"workloads": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "workloads are the objects of Flux, of the pipelines of the name in both groups.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RelatedWorkload{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"errors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "errors are what could not be read.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RelatedError{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RelatedError{}.OpenAPIModelName(), v1alpha1.RelatedWorkload{}.OpenAPIModelName(), "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+	}
+}
+
 func schema_manifold_apis_delivery_v1alpha1_PipelineResumption(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4053,6 +4129,194 @@ func schema_manifold_apis_delivery_v1alpha1_PrimaryRolloutOptions(ref common.Ref
 				},
 			},
 		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RelatedError(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RelatedError says of a target why its objects are missing.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the pipeline.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"environment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "environment is the one of the target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is that of the target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is that of the target.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says what is missing, and why.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"group", "environment", "cluster", "namespace", "message"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RelatedObject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RelatedObject names an object of a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"apiGroup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "apiGroup is the group of its kind.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is its kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is where it is; unset for one that is in none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is its name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"kind", "name"},
+			},
+		},
+	}
+}
+
+func schema_manifold_apis_delivery_v1alpha1_RelatedWorkload(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RelatedWorkload is an object of Flux that a cluster has by itself, with what belongs to it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the pipeline.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"environment": {
+						SchemaProps: spec.SchemaProps{
+							Description: "environment is the one that it is in.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the one that has it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"object": {
+						SchemaProps: spec.SchemaProps{
+							Description: "object is the object of Flux.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.RelatedObject{}.OpenAPIModelName()),
+						},
+					},
+					"sources": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "sources are what its content comes from.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RelatedObject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"made": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "made is what it has made in the cluster, as it says itself. There are not more than 200.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.RelatedObject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"more": {
+						SchemaProps: spec.SchemaProps{
+							Description: "more says that it has made others besides.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"group", "environment", "cluster", "object"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.RelatedObject{}.OpenAPIModelName()},
 	}
 }
 

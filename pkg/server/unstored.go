@@ -27,6 +27,7 @@ func (m *controllers) unstored(authorizer authorizer.Authorizer) (map[string]res
 		return nil, err
 	}
 	out := pipelines.Storage(asks, clock.RealClock{})
+	maps.Copy(out, pipelines.Related(asks, authorizer, m.pipelines.Alone))
 	maps.Copy(out, map[string]rest.Storage{delivery.ResourceVersions: workloads.New(workloads.Options{
 		Kube: m.informers, Applications: m.own.Delivery().V1alpha1().Applications(), Client: reads,
 		Held: m.versions, Overrides: m.engine.Overrides, Authorizer: authorizer,

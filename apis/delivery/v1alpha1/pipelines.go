@@ -13,6 +13,8 @@ const (
 	SubresourcePause = "pause"
 	// SubresourceResume takes a PipelineResumption.
 	SubresourceResume = "resume"
+	// SubresourceRelated is read, and is a PipelineRelated.
+	SubresourceRelated = "related"
 )
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -87,4 +89,75 @@ type PipelineRecord struct {
 	// message is what they have said.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// PipelineRelated tells which objects belong to the objects of Flux that clusters have by themselves and a Pipeline shows. It is read at the subresource related,
+// and made for each request of what the caller may get.
+type PipelineRelated struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata is the standard metadata of every object. The name is that of the pipeline.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// workloads are the objects of Flux, of the pipelines of the name in both groups.
+	// +optional
+	// +listType=atomic
+	Workloads []RelatedWorkload `json:"workloads,omitempty"`
+	// errors are what could not be read.
+	// +optional
+	// +listType=atomic
+	Errors []RelatedError `json:"errors,omitempty"`
+}
+
+// RelatedWorkload is an object of Flux that a cluster has by itself, with what belongs to it.
+type RelatedWorkload struct {
+	// group is the API group of the pipeline.
+	Group string `json:"group"`
+	// environment is the one that it is in.
+	Environment string `json:"environment"`
+	// cluster is the one that has it.
+	Cluster string `json:"cluster"`
+	// object is the object of Flux.
+	Object RelatedObject `json:"object"`
+	// sources are what its content comes from.
+	// +optional
+	// +listType=atomic
+	Sources []RelatedObject `json:"sources,omitempty"`
+	// made is what it has made in the cluster, as it says itself. There are not more than 200.
+	// +optional
+	// +listType=atomic
+	Made []RelatedObject `json:"made,omitempty"`
+	// more says that it has made others besides.
+	// +optional
+	More bool `json:"more,omitempty"`
+}
+
+// RelatedObject names an object of a cluster.
+type RelatedObject struct {
+	// apiGroup is the group of its kind.
+	// +optional
+	APIGroup string `json:"apiGroup,omitempty"`
+	// kind is its kind.
+	Kind string `json:"kind"`
+	// namespace is where it is; unset for one that is in none.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// name is its name.
+	Name string `json:"name"`
+}
+
+// RelatedError says of a target why its objects are missing.
+type RelatedError struct {
+	// group is the API group of the pipeline.
+	Group string `json:"group"`
+	// environment is the one of the target.
+	Environment string `json:"environment"`
+	// cluster is that of the target.
+	Cluster string `json:"cluster"`
+	// namespace is that of the target.
+	Namespace string `json:"namespace"`
+	// message says what is missing, and why.
+	Message string `json:"message"`
 }

@@ -57,7 +57,7 @@ func kinds() []runtime.Object {
 		&ReleaseLogPart{}, &ReleaseLogPartList{}, &ReleaseLogOptions{},
 		&Plugin{}, &PluginList{},
 		&PluginRecord{}, &PluginRecordList{},
-		&PipelinePromotion{}, &PipelinePause{}, &PipelineResumption{},
+		&PipelinePromotion{}, &PipelinePause{}, &PipelineResumption{}, &PipelineRelated{},
 		&WorkloadVersion{}, &WorkloadVersionList{},
 	}
 }

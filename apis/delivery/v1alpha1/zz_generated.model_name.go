@@ -211,6 +211,11 @@ func (in PipelineRecord) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PipelineRelated) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipelineRelated"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PipelineResumption) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PipelineResumption"
 }
@@ -313,6 +318,21 @@ func (in PluginTargetStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PrimaryRolloutOptions) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.PrimaryRolloutOptions"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RelatedError) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RelatedError"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RelatedObject) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RelatedObject"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RelatedWorkload) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.delivery.v1alpha1.RelatedWorkload"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

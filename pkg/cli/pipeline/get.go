@@ -52,7 +52,8 @@ func newGetCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra
 			With -o wide each target is told of by itself. With --related the objects of one environment are shown as "manifold tree" does: the
 			sources of the app, and what it consists of. Those are objects of the logical cluster, and what becomes of them in clusters. Of what a
 			cluster has by itself, such as a HelmRelease of a Flux that runs there, a cluster that has joined with --allow-pipelines shows the
-			version, the conditions and the images, and nothing else: its sources and parts are to be looked at there.`),
+			version, the conditions and the images; and to who may get such an object in the namespace of that name, what it says that it comes
+			from and that it has made there. How those fare is to be looked at there.`),
 		Example: templates.Examples(`
 			# A pipeline
 			manifold pipeline get podinfo

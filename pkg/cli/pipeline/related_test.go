@@ -2,10 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/manifold-dev/manifold/pkg/cli/tree"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
@@ -118,7 +121,7 @@ func TestWhatAClusterHasByItselfIsToldOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`HelmRelease/podinfo is not of the logical cluster: cluster "dev-us" has it by itself, and shows pipelines no more of it. Look there: flux trace helmrelease podinfo -n podinfo`,
+		`Cluster "dev-us" has HelmRelease/podinfo by itself; its state is what the cluster lets pipelines see. To see more, look there: flux trace helmrelease podinfo -n podinfo`,
 		"HelmRelease podinfo/podinfo", "dev-us", "6.1.8",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -133,6 +136,84 @@ func TestWhatAClusterHasByItselfIsToldOf(t *testing.T) {
 	p.Status.Environments = map[string]*weave.EnvironmentStatus{}
 	if err := o.related(t.Context(), p); err == nil || !strings.Contains(err.Error(), "nothing is known") {
 		t.Errorf("an environment of which nothing is known: %v", err)
+	}
+}
+
+func TestW32WhatBelongsToAnObjectOfFluxInAClusterIsShown(t *testing.T) {
+	of := func(cluster, environment, name string) map[string]any {
+		return map[string]any{
+			"group": weave.Group, "environment": environment, "cluster": cluster, "object": map[string]any{"kind": "HelmRelease", "namespace": "podinfo", "name": name}, "more": true,
+			"sources": []any{map[string]any{"kind": "HelmRepository", "namespace": "podinfo", "name": "charts-of-" + cluster + "-" + environment}},
+			"made":    []any{map[string]any{"kind": "Deployment", "namespace": "podinfo", "name": "made-in-" + cluster + "-\x1b[31m"}},
+		}
+	}
+	answer := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "delivery.manifold.dev/v1alpha1", "kind": "PipelineRelated", "metadata": map[string]any{"name": "podinfo"},
+		"workloads": []any{of("dev-us", "dev", "podinfo"), of("dev-us", "prod", "podinfo"), of("mars", "dev", "podinfo"), of("dev-us", "dev", "other")},
+		"errors": []any{
+			map[string]any{"group": weave.Group, "environment": "dev", "cluster": "dev-us", "namespace": "podinfo", "message": "of dev-us not all is known"},
+			map[string]any{"group": weave.Group, "environment": "prod", "cluster": "dev-us", "namespace": "podinfo", "message": "of prod nothing is known"},
+		},
+	}}
+	for name, test := range map[string]struct {
+		err      error
+		wants    []string
+		unwanted []string
+	}{
+		"what may be got": {
+			wants:    []string{"HelmRepository podinfo/charts-of-dev-us-dev", "Deployment podinfo/made-in-dev-us-", "not shown", "! of dev-us not all is known"},
+			unwanted: []string{"charts-of-dev-us-prod", "charts-of-mars", "of prod nothing is known", "\x1b"},
+		},
+		"what may not": {err: errors.New("you may not"), wants: []string{"! what belongs to it is not known: you may not", "HelmRelease podinfo/podinfo"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, out := getter()
+			asked := 0
+			o.client.(*fake.FakeDynamicClient).PrependReactor("get", "pipelines", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if action.GetSubresource() != "related" || action.GetResource().Group != "delivery.manifold.dev" {
+					return false, nil, nil
+				}
+				asked++
+				return true, answer, test.err
+			})
+			p := podinfo()
+			p.APIVersion = weave.Group + "/" + weave.Version
+			if err := o.related(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range test.wants {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("it lacks %q:\n%s", want, out)
+				}
+			}
+			for _, unwanted := range test.unwanted {
+				if strings.Contains(out.String(), unwanted) {
+					t.Errorf("it has %q:\n%s", unwanted, out)
+				}
+			}
+			if asked != 1 {
+				t.Errorf("it was asked for %d times", asked)
+			}
+		})
+	}
+}
+
+func TestWhoMayNotReadTheNamespaceHereSeesWhatThePipelineShowsOfTheCluster(t *testing.T) {
+	o, out := getter(object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "another", nil))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}, "podinfo", errors.New("no right"))
+	o.client.(*fake.FakeDynamicClient).PrependReactor("get", "helmreleases", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
+	p := podinfo()
+	if err := o.related(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.Contains(got, "HelmRelease podinfo/podinfo") || !strings.Contains(got, "no right") || strings.Contains(got, "by itself") {
+		t.Errorf("it shows\n%s", got)
+	}
+	for i := range p.Status.Environments["dev"].Targets {
+		p.Status.Environments["dev"].Targets[i].Name = "" // of the logical cluster
+	}
+	if err := o.related(t.Context(), p); !apierrors.IsForbidden(err) {
+		t.Errorf("of the logical cluster: error %v, want %v", err, forbidden)
 	}
 }
 
@@ -170,19 +251,4 @@ func TestOfAWorkloadInAClusterIsShownWhatTheStatusTells(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzInventory(f *testing.F) {
-	f.Add("podinfo_web_apps_Deployment")
-	f.Add("_a__b_rbac.authorization.k8s.io_ClusterRole")
-	f.Add("___")
-	f.Fuzz(func(t *testing.T, id string) {
-		of := object("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "apps", map[string]any{
-			"status": map[string]any{"inventory": map[string]any{"entries": []any{map[string]any{"id": id}}}},
-		})
-		refs, known := inventory(of)
-		if !known || len(refs) > 1 {
-			t.Errorf("%q is %v", id, refs)
-		}
-	})
 }

@@ -148,3 +148,19 @@ func TestNothingThatOthersHaveWrittenBreaksTheTable(t *testing.T) {
 		t.Errorf("%d lines, %d without what others have written", got, plain)
 	}
 }
+
+func TestW5EnvironmentsAreShownInTheOrderOfTheList(t *testing.T) {
+	p := &weave.Pipeline{}
+	p.Status.Environments = map[string]*weave.EnvironmentStatus{}
+	for _, name := range []string{"zulu", "alpha", "mike"} {
+		p.Spec.Environments = append(p.Spec.Environments, weave.Environment{Name: name, Targets: []weave.Target{{Namespace: name}}})
+		p.Status.Environments[name] = &weave.EnvironmentStatus{Targets: []weave.TargetStatus{{Namespace: name, Ready: true, Workloads: []weave.WorkloadStatus{release("1-of-"+name, true, "")}}}}
+	}
+	for what, lines := range map[string][]string{"one pipeline": show(p, false, noon), "each target": show(p, true, noon), "in a list": environments(p)} {
+		got := strings.Join(lines, "\n")
+		z, a, m := strings.Index(got, "1-of-zulu"), strings.Index(got, "1-of-alpha"), strings.Index(got, "1-of-mike")
+		if z < 0 || z > a || a > m {
+			t.Errorf("%s is shown as\n%s", what, got)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,11 +13,10 @@ import (
 
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
+	"github.com/manifold-dev/manifold/pkg/delivery/weave/versions"
 )
 
-// Groups of Flux's kinds, and the kind that writes new image tags to git.
-const fluxSources = "source.toolkit.fluxcd.io"
-
+// imageAutomation is the kind of Flux that writes new image tags to git.
 var imageAutomation = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImageUpdateAutomation"}
 
 // feed is something that brings new versions to an environment.
@@ -120,14 +118,14 @@ func (o *GetOptions) sourcesOf(ctx context.Context, workload *unstructured.Unstr
 		return []feed{{"git", workload.GetKind() + "/" + workload.GetName(), url + " " + branch}}
 	}
 	var out []feed
-	for _, ref := range sourceRefs(workload) {
-		source, err := o.get(ctx, ref.GroupVersionKind().GroupKind(), ref.GetNamespace(), ref.GetName())
+	for _, ref := range versions.SourcesOf(workload) {
+		source, err := o.get(ctx, ref.Kind, ref.Namespace, ref.Name)
 		if err != nil || source == nil {
-			out = append(out, feed{"source", ref.GetKind() + "/" + ref.GetName(), unread(err)})
+			out = append(out, feed{"source", ref.Kind.Kind + "/" + ref.Name, unread(err)})
 			continue
 		}
 		url, _, _ := unstructured.NestedString(source.Object, "spec", "url")
-		out = append(out, feed{"source", ref.GetKind() + "/" + ref.GetName(), url})
+		out = append(out, feed{"source", ref.Kind.Kind + "/" + ref.Name, url})
 	}
 	return out
 }
@@ -156,29 +154,6 @@ func (o *GetOptions) automations(ctx context.Context, namespace string) []feed {
 	for i := range list.Items {
 		source, _, _ := unstructured.NestedString(list.Items[i].Object, "spec", "sourceRef", "name")
 		out = append(out, feed{"image automation", list.Items[i].GetName(), "writes to GitRepository/" + source})
-	}
-	return out
-}
-
-// sourceRefs are the objects that the content of an object of Flux comes from, each with its kind, its namespace and its name alone.
-func sourceRefs(in *unstructured.Unstructured) []*unstructured.Unstructured {
-	var out []*unstructured.Unstructured
-	for _, path := range [][]string{{"spec", "sourceRef"}, {"spec", "chartRef"}, {"spec", "chart", "spec", "sourceRef"}} {
-		ref, found, err := unstructured.NestedMap(in.Object, path...)
-		if !found || err != nil {
-			continue
-		}
-		kind, _, _ := unstructured.NestedString(ref, "kind")
-		name, _, _ := unstructured.NestedString(ref, "name")
-		namespace, _, _ := unstructured.NestedString(ref, "namespace")
-		if kind == "" || name == "" {
-			continue
-		}
-		object := &unstructured.Unstructured{Object: map[string]any{}}
-		object.SetGroupVersionKind(schema.GroupVersionKind{Group: fluxSources, Kind: kind})
-		object.SetName(name)
-		object.SetNamespace(cmp.Or(namespace, in.GetNamespace()))
-		out = append(out, object)
 	}
 	return out
 }

@@ -62,6 +62,18 @@ func (l lists) List(ctx context.Context, options *metainternalversion.ListOption
 	return l.REST.List(byJane(ctx), options)
 }
 
+// reads are a subresource that jane reads.
+type reads struct {
+	rest.Storage
+	getter rest.Getter
+	rest.GroupVersionKindProvider
+	rest.StorageMetadata
+}
+
+func (r reads) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return r.getter.Get(byJane(ctx), name, options)
+}
+
 // unstored serves the group with a pipeline and a Deployment.
 func unstored(t *testing.T) *clientrest.Config {
 	t.Helper()
@@ -93,6 +105,12 @@ func unstored(t *testing.T) *clientrest.Config {
 		if creater, ok := of.(rest.NamedCreater); ok {
 			storage[path] = asks{of, creater, of.(rest.GroupVersionKindProvider), of.(rest.StorageMetadata)}
 		}
+	}
+	alone := func(context.Context, *weave.Pipeline, weave.Target) ([]*unstructured.Unstructured, string) {
+		return nil, ""
+	}
+	for path, of := range pipelines.Related(client, authorizerfactory.NewAlwaysAllowAuthorizer(), alone) {
+		storage[path] = reads{of, of.(rest.Getter), of.(rest.GroupVersionKindProvider), of.(rest.StorageMetadata)}
 	}
 	storage[v1alpha1.ResourceVersions] = lists{workloads.New(workloads.Options{
 		Kube: kube, Applications: own.Delivery().V1alpha1().Applications(), Client: client, Authorizer: authorizerfactory.NewAlwaysAllowAuthorizer(),
@@ -134,7 +152,7 @@ func TestWhatIsAskedOfPipelinesIsServedWithoutAResourceInDiscovery(t *testing.T)
 	}
 	for name, want := range map[string]string{
 		"pipelines/promote PipelinePromotion": "create", "pipelines/pause PipelinePause": "create", "pipelines/resume PipelineResumption": "create",
-		"workloadversions WorkloadVersion": "list", "applications/preview ApplicationPreview": "create",
+		"pipelines/related PipelineRelated": "get", "workloadversions WorkloadVersion": "list", "applications/preview ApplicationPreview": "create",
 	} {
 		if got, served := verbs[name]; !served || got != want {
 			t.Errorf("%s is served with %q (%t), want %q", name, got, served, want)
@@ -155,6 +173,10 @@ func TestWhatIsAskedOfPipelinesIsServedWithoutAResourceInDiscovery(t *testing.T)
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "PipelinePromotion", "metadata": map[string]any{"name": "podinfo"}, "environment": "prod",
 		"recorded": map[string]any{"by": "the-boss", "at": nil},
 	}}
+	related, err := ask.Get(t.Context(), "podinfo", metav1.GetOptions{}, "related")
+	if err != nil || related.GetKind() != "PipelineRelated" || related.GetName() != "podinfo" {
+		t.Errorf("what is related is %+v: %v", related, err)
+	}
 	answer, err := ask.Create(t.Context(), body, metav1.CreateOptions{}, "promote")
 	if err != nil {
 		t.Fatal(err)

@@ -20,14 +20,15 @@ func pipelineRoles() []*rbacv1.ClusterRole {
 		}
 	}
 	acts := rbacv1.PolicyRule{APIGroups: []string{delivery.GroupName}, Resources: []string{"pipelines/promote", "pipelines/pause", "pipelines/resume"}, Verbs: []string{"create"}}
+	related := rbacv1.PolicyRule{APIGroups: []string{delivery.GroupName}, Resources: []string{"pipelines/related"}, Verbs: []string{"get"}}
 	var shown []rbacv1.PolicyRule
 	for _, kind := range weave.Workloads {
 		shown = append(shown, rbacv1.PolicyRule{APIGroups: []string{kind.Group}, Resources: []string{kind.Resource}, Verbs: look})
 	}
 	return []*rbacv1.ClusterRole{
 		aggregated(role("manifold-pipelines-edit", kinds(slices.Concat(look, change))...), "edit", "admin"),
-		aggregated(role("manifold-pipelines-view", kinds(look)...), "view", "edit", "admin"),
-		aggregated(role("manifold-pipelines-promote", append(kinds(look)[:1], acts)...), "admin"),
+		aggregated(role("manifold-pipelines-view", append(kinds(look), related)...), "view", "edit", "admin"),
+		aggregated(role("manifold-pipelines-promote", append(kinds(look)[:1], acts, related)...), "admin"),
 		role("manifold-pipelines-targets", shown...),
 	}
 }

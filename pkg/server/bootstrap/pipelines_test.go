@@ -22,7 +22,7 @@ func TestW13AndW28DefiningPipelinesPromotingAndAddingWorkloadsAreRightsOfTheirOw
 	}{
 		"manifold-pipelines-view": {
 			into: []string{to + "admin", to + "edit", to + "view"},
-			may:  []string{"get pipelines." + newer, "watch pipelines." + older, "list gitopsclusters.gitops.weave.works"},
+			may:  []string{"get pipelines." + newer, "watch pipelines." + older, "list gitopsclusters.gitops.weave.works", "get pipelines/related." + ours},
 			mayNever: []string{
 				"create pipelines." + newer, "update pipelines." + older, "delete gitopsclusters.gitops.weave.works", "create pipelines/promote." + ours, "create pipelines/pause." + ours,
 				"list deployments.apps",

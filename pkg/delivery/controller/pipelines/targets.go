@@ -232,8 +232,7 @@ func (l *look) alone(cluster *manifold.Cluster, namespace string, shared bool, o
 
 // takeIn adds an object that a cluster has, unless it comes from the logical cluster, is another's, or is known already.
 func (l *look) takeIn(o *unstructured.Unstructured, out *seen) {
-	of, marked := o.GetLabels()[manifold.LabelLogicalCluster]
-	if marked && of == l.LogicalCluster() || !versions.Part(l.pipeline, o.GroupVersionKind().GroupKind(), o) {
+	if !l.isAlone(o) {
 		return
 	}
 	said, known := versions.Of(o)
