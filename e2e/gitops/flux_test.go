@@ -2,6 +2,7 @@ package gitops
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -65,9 +66,9 @@ spec:
 `, url, version))
 }
 
-// TestW4W17W33W41HelmReleasesOfFluxInTheClustersArePromotedByNotification has Flux run in the clusters themselves, where Manifold writes nothing: whoever hears the event
+// TestW4W17W32W33W41HelmReleasesOfFluxInTheClustersArePromotedByNotification has Flux run in the clusters themselves, where Manifold writes nothing: whoever hears the event
 // changes what prod is to run, as the test does.
-func TestW4W17W33W41HelmReleasesOfFluxInTheClustersArePromotedByNotification(t *testing.T) {
+func TestW4W17W32W33W41HelmReleasesOfFluxInTheClustersArePromotedByNotification(t *testing.T) {
 	s := scenario(t)
 	dev, prod := alone(s, "dev"), alone(s, "prod")
 	url := charts(s, "6.1.5", "6.1.6")
@@ -112,6 +113,18 @@ spec:
 	if image := prod.Kubectl("get", "deployment", "podinfo", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); !strings.HasSuffix(image, ":6.1.6") {
 		t.Errorf("prod runs %s", image)
 	}
+	// W32: what belongs to it there, as Flux says, for who may get it.
+	s.Logical.Poll("what belongs to the HelmRelease in prod is shown", func() error {
+		return framework.Contains(s.Logical.CLI("pipeline", "get", "podinfo", "--related", "prod"), "HelmRepository "+prod.Namespace+"/charts", "Deployment "+prod.Namespace+"/podinfo")
+	})
+	s.Logical.Kubectl("create", "rolebinding", "looker", "--clusterrole=view", "--user=looker")
+	s.Logical.Poll("who may not get it is told so", func() error {
+		got := s.Logical.TryCLI("pipeline", "get", "podinfo", "--related", "prod", "--as=looker")
+		if strings.Contains(got.Stdout, "/charts") {
+			t.Fatalf("who may not get the HelmRelease is told what belongs to it:\n%s", got.Stdout)
+		}
+		return errors.Join(framework.Failure(got), framework.Contains(got.Stdout, "what belongs to helmreleases.helm.toolkit.fluxcd.io is left out"))
+	})
 }
 
 // alone makes a namespace in a cluster, which the logical cluster has nothing to do with.

@@ -49,7 +49,7 @@ func taken(s *framework.Scenario, manifest string) {
 	})
 }
 
-func TestW01ThePipelineOfTheDocumentIsAppliedAsItIsWritten(t *testing.T) {
+func TestW1ThePipelineOfTheDocumentIsAppliedAsItIsWritten(t *testing.T) {
 	s := scenario(t)
 	taken(s, story(namespace(s, "podinfo")))
 	if got := s.Logical.Kubectl("get", older, "podinfo", "-o", "jsonpath={.spec.environments[*].name}"); got != "dev prod" {
@@ -70,7 +70,7 @@ func TestW01ThePipelineOfTheDocumentIsAppliedAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestW02WhatIsMandatoryIsAskedForByPath(t *testing.T) {
+func TestW2WhatIsMandatoryIsAskedForByPath(t *testing.T) {
 	s := scenario(t)
 	ns := namespace(s, "web")
 	good := pipeline("web", "Deployment/web", "", environment{"dev", []string{"dev/" + ns}})
@@ -104,7 +104,7 @@ func TestW02WhatIsMandatoryIsAskedForByPath(t *testing.T) {
 	expect.Refused(t, s.Logical.TryInput(cut, "apply", "--dry-run=server", "-f", "-"), "spec.environments: Required value")
 }
 
-func TestW03ToW08TargetsAreWhatTheyAreSaidToBe(t *testing.T) {
+func TestW3W4W5W6W7W8TargetsAreWhatTheyAreSaidToBe(t *testing.T) {
 	s := scenario(t)
 	first, second := namespace(s, "a"), namespace(s, "b")
 	for name, environments := range map[string][]environment{
@@ -141,11 +141,32 @@ func TestBadInputIsRefusedByPath(t *testing.T) {
 	} {
 		expect.Refused(t, s.Logical.TryInput(manifest, "apply", "--dry-run=server", "-f", "-"), want)
 	}
-	// W40: what the document has rejected is no pipeline.
-	releases := strings.Replace(pipeline("web", "Deployment/web", "", dev), "    targets:\n", "    releaseRefs: [{kind: HelmRelease, name: web}]\n    targets:\n", 1)
-	expect.Refused(t, s.Logical.TryInput(releases, "apply", "--dry-run=server", "-f", "-"), `unknown field "spec.environments[0].releaseRefs"`)
+}
+
+// TestW40WhatTheDocumentHasRejectedIsNoPipeline is about labels alone, lists of releases, and ConfigMaps.
+func TestW40WhatTheDocumentHasRejectedIsNoPipeline(t *testing.T) {
+	s := scenario(t)
+	dev := environment{"dev", []string{s.Namespace}}
+	for field, manifest := range map[string]string{
+		"spec.environments[0].releaseRefs": strings.Replace(pipeline("web", "Deployment/web", "", dev), "    targets:\n", "    releaseRefs: [{kind: HelmRelease, name: web}]\n    targets:\n", 1),
+		"spec.stages":                      olderPipeline("web", "  stages: [{name: dev, order: 1}]\n", dev),
+	} {
+		expect.Refused(t, s.Logical.TryInput(manifest, "apply", "--dry-run=server", "-f", "-"), `unknown field "`+field+`"`)
+	}
 	expect.Refused(t, s.Logical.TryInput("apiVersion: pipelines.wego.weave.works/v1alpha1\nkind: Pipeline\nmetadata: {name: labels}\nspec: {}\n", "apply", "--dry-run=server", "-f", "-"),
 		"spec.environments: Required value")
+
+	labels := "pipelines.weave.works/pipeline: alone, pipelines.wego.weave.works/pipeline: alone, pipelines.weave.works/environment: dev"
+	s.Logical.Apply(deployed("web", "registry.example/web:1.0", labels),
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: alone, labels: {"+labels+"}}\ndata: {environments: '[{name: dev, targets: [{namespace: "+s.Namespace+"}]}]'}\n")
+	s.Logical.Apply(olderPipeline("other", "", dev))
+	shows(s, older, "other", "dev", "")
+	if got := s.Logical.Kubectl("get", pipelines+","+older, "-o", "name"); got != "pipeline.pipelines.wego.weave.works/other" {
+		t.Errorf("there are pipelines: %s", got)
+	}
+	if got := s.Logical.CLI("pipeline", "list"); strings.Contains(got, "alone") {
+		t.Errorf("a pipeline is made of labels or of a ConfigMap:\n%s", got)
+	}
 }
 
 func TestW14ALabelThatNamesNoPipelineChangesNothing(t *testing.T) {
@@ -281,7 +302,7 @@ func view(name string) string {
 	return "apiVersion: gitops.weave.works/v1alpha1\nkind: GitopsCluster\nmetadata: {name: " + name + "}\nspec: {secretRef: {name: " + name + "-kubeconfig}}\n"
 }
 
-func TestW04AGitopsClusterIsAViewOfTheClusterOfItsName(t *testing.T) {
+func TestW4AGitopsClusterIsAViewOfTheClusterOfItsName(t *testing.T) {
 	s := scenario(t)
 	s.Logical.Kubectl("create", "secret", "generic", "dev-kubeconfig", "--from-literal=value=hidden")
 	s.Logical.Apply(view("dev"), view("mars"), "apiVersion: gitops.weave.works/v1alpha1\nkind: GitopsCluster\nmetadata: {name: prod}\n")

@@ -60,6 +60,56 @@ func TestW31ThePagesFromAnEmptyRepositoryToProdAndFromCIAreTrue(t *testing.T) {
 	}
 }
 
+// TestThePageForWhoComesFromWeaveGitOpsIsTrue begins with Weave's own definition of the kind, and with the manifests that were applied with it.
+func TestThePageForWhoComesFromWeaveGitOpsIsTrue(t *testing.T) {
+	s := framework.NewScenario(t, framework.StartOwn(t, framework.Options{Clusters: []string{"dev"}}))
+	definitions, err := filepath.Abs(definitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests, err := filepath.Abs("testdata/weave/manifests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, err := os.ReadFile("testdata/weave/definition.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Logical.Apply(string(kind))
+	s.Logical.Established(string(kind))
+	for _, name := range []string{"ops", "podinfo"} {
+		s.Logical.Kubectl("create", "namespace", name)
+	}
+	ops := s.Logical.In("ops")
+	ops.Poll("the pipeline is taken as Weave's", func() error {
+		return framework.Failure(s.Logical.Try("apply", "-f", filepath.Join(manifests, "podinfo.yaml")))
+	})
+	const of = "jsonpath={.metadata.uid} {.spec.environments[*].name}"
+	before := ops.Kubectl("get", pipelines, "podinfo", "-o", of)
+
+	r := page.NewReader(s)
+	r.Names = []string{"config/crds/weave", definitions, "-f pipelines/", "-f " + manifests}
+	r.Elsewhere["kubectl apply -k config/crds/weave"] = func() {
+		// What people ask has no place in the status yet, and is not lost in silence.
+		if got := ops.TryCLI("pipeline", "pause", "podinfo"); got.Code == 0 || !strings.Contains(got.Stderr, "its definition keeps no") {
+			t.Errorf("a pause with Weave's definition: %+v", got)
+		}
+	}
+	r.Follow("delivery/from-weave-gitops.md")
+
+	if after := ops.Kubectl("get", pipelines, "podinfo", "-o", of); after != before {
+		t.Errorf("the pipeline was %s, and is %s", before, after)
+	}
+	ops.Poll("both pipelines are listed", func() error {
+		return framework.Contains(ops.CLI("pipeline", "list"), "podinfo", "labelled", "pipelines.weave.works", "pipelines.wego.weave.works")
+	})
+	contains(s, ops.CLI("pipeline", "pause", "podinfo"), "pipeline/podinfo paused")
+	contains(s, ops.CLI("pipeline", "get", "podinfo"), "HelmRelease/podinfo", "dev", "prod", "POST /approval/ops/podinfo/prod/REVISION")
+	ops.Poll("the GitopsCluster follows the Cluster", func() error {
+		return framework.Contains(ops.Kubectl("get", gitopsClusters, "dev", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`), "True")
+	})
+}
+
 // authorityOf is the certificate that what the logical cluster serves is signed by.
 func authorityOf(t *testing.T, s *framework.Scenario) []byte {
 	t.Helper()

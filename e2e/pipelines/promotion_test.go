@@ -153,7 +153,7 @@ func signature(body string) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-func TestW22ToW28AVersionGoesThroughItsEnvironments(t *testing.T) {
+func TestW22W23W24W25W26W27AVersionGoesThroughItsEnvironments(t *testing.T) {
 	p := startPromotions(t)
 	p.Logical.Apply(fmt.Sprintf(`
 apiVersion: pipelines.weave.works/v1alpha1
@@ -197,6 +197,22 @@ spec:
 		}
 	}
 	p.await("2 is verified in prod", func(prod, _ weave.EnvironmentStatus) bool { return phase(prod, "2", weave.PromotionVerified) })
+
+	// The port is one of its own, by TLS alone, and the API's port answers no webhooks.
+	if response, err := http.Post("http://"+p.address+"/promotion/"+p.Namespace+"/shop/dev", "application/json", strings.NewReader(event(p.dev))); err == nil {
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest {
+			t.Errorf("a call in clear is answered by %s", response.Status)
+		}
+	}
+	for _, path := range []string{"/api", "/apis/pipelines.weave.works/v1alpha1/pipelines", "/metrics", "/healthz", "/"} {
+		if got := p.call(path, "", ""); got != http.StatusNotFound {
+			t.Errorf("%s at the port of the webhooks is answered by %d", path, got)
+		}
+	}
+	if got := p.Logical.TryInput("{}", "create", "--raw", "/promotion/"+p.Namespace+"/shop/dev", "-f", "-"); got.Code == 0 {
+		t.Errorf("the API's port answers webhooks: %s", got)
+	}
 
 	// The server is killed while 3 is on its way.
 	p.Logical.In(p.dev).Apply(shop("3"))
