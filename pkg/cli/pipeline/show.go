@@ -269,6 +269,8 @@ func problems(p *weave.Pipeline) []string {
 				}
 			}
 		}
+		tell(name+", promotion", of.Denied)
+		tell(name+", calls of its webhooks", of.WebhookDenied)
 		if last := of.Promotion; last != nil && (last.Phase == weave.PromotionFailed || last.Phase == weave.PromotionRevoked) {
 			tell(name+", promotion of "+short(last.Revision), cmp.Or(last.Message, "it is "+string(last.Phase)))
 		}

@@ -164,3 +164,14 @@ func TestW5EnvironmentsAreShownInTheOrderOfTheList(t *testing.T) {
 		}
 	}
 }
+
+func TestARightThatIsLostIsAmongWhatIsWrong(t *testing.T) {
+	p := podinfo()
+	p.Status.Environments["prod"].Denied, p.Status.Environments["prod"].WebhookDenied = "ann has lost one", "joe has lost another"
+	got := strings.Join(show(p, false, noon), "\n")
+	for _, want := range []string{"! prod, promotion: ann has lost one", "! prod, calls of its webhooks: joe has lost another"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it lacks %q:\n%s", want, got)
+		}
+	}
+}
