@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
+var quantityType = reflect.TypeFor[resource.Quantity]()
+
 // Covers reports whether live has every label, annotation and field of desired, an object of the same type, with an equal value. What
 // desired leaves unset may be anything in live: a default, an allocation, a container that a webhook added.
 //

@@ -243,6 +243,9 @@ func TestTheTemplateHashDoesNotDependOnWhoLooked(t *testing.T) {
 		"a quantity that was never stored is as it was written": {func(in *corev1.PodTemplateSpec) {
 			in.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000m")
 		}, true},
+		"what was written as empty is not stored": {func(in *corev1.PodTemplateSpec) {
+			in.Spec.HostAliases, in.Spec.ReadinessGates = []corev1.HostAlias{}, []corev1.PodReadinessGate{}
+		}, true},
 		"another quantity": {func(in *corev1.PodTemplateSpec) {
 			in.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1001m")
 		}, false},
@@ -252,9 +255,32 @@ func TestTheTemplateHashDoesNotDependOnWhoLooked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := stored()
 			test.change(in)
-			if got := TemplateHash(in); (got == want) != test.same {
-				t.Errorf("hash = %q, before %q, want the same: %t", got, want, test.same)
+			before := in.DeepCopy()
+			for range 2 { // found out, and remembered
+				if got := TemplateHash(in); (got == want) != test.same {
+					t.Errorf("hash = %q, before %q, want the same: %t", got, want, test.same)
+				}
+			}
+			if !reflect.DeepEqual(in, before) {
+				t.Error("the template has changed by that")
+			}
+			if TemplateHash(in) == CollidedHash(in, 1) {
+				t.Error("a collision makes no difference")
 			}
 		})
 	}
+}
+
+func BenchmarkTemplateHash(b *testing.B) {
+	template := &richDeployment().Spec.Template
+	b.Run("remembered", func(b *testing.B) {
+		for b.Loop() {
+			TemplateHash(template)
+		}
+	})
+	b.Run("found out", func(b *testing.B) {
+		for b.Loop() {
+			hashOf(template, 0)
+		}
+	})
 }
