@@ -98,7 +98,7 @@ func TestAnEventOfTheWatchCacheIsUnderstood(t *testing.T) {
 	if told.DeletionTimestamp == nil || gone {
 		t.Errorf("awaitTold() = deleted at %v, gone: %t, want a time", told.DeletionTimestamp, gone)
 	}
-	r := &podChangeREST{same: sameMetadata, pods: pods.Store}
+	r := &podChangeREST{same: sameMarks, pods: pods.Store}
 	want := pod.DeepCopy()
 	if got := r.awaitMirror(storagetest.By(t, "jane"), want, want); got.DeletionTimestamp == nil {
 		t.Error("awaitMirror() returned what it was asked for, want the mirror that the watch cache shows")

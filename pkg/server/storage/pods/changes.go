@@ -63,9 +63,10 @@ func sameConditions(a, b *api.Pod) bool {
 	return equality.Semantic.DeepEqual(a.Status.Conditions, b.Status.Conditions)
 }
 
-// sameMetadata is for changes of the pod itself, of which a mirror takes labels, annotations and finalizers alone.
-func sameMetadata(a, b *api.Pod) bool {
-	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Finalizers, b.Finalizers)
+// sameMarks is for changes of the pod itself, of which a mirror takes labels, annotations, finalizers and scheduling gates alone.
+func sameMarks(a, b *api.Pod) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Finalizers, b.Finalizers) &&
+		equality.Semantic.DeepEqual(a.Spec.SchedulingGates, b.Spec.SchedulingGates)
 }
 
 // Update asks the stock endpoint, by a dry run, what it would make of the mirror: patches, defaults, admission, validation and conflicts
@@ -131,7 +132,7 @@ func (r *podChangeREST) try(ctx context.Context, name string, info rest.UpdatedO
 	old := based.pod
 	return &podChange{
 		old: old, want: want, owners: ownerChangeOf(old, want),
-		same: sameMetadata(want, old) && equality.Semantic.DeepEqual(want.Spec, old.Spec) && equality.Semantic.DeepEqual(want.Status, old.Status),
+		same: sameMarks(want, old) && equality.Semantic.DeepEqual(want.Spec, old.Spec) && equality.Semantic.DeepEqual(want.Status, old.Status),
 	}, nil
 }
 

@@ -45,7 +45,7 @@ func TestLabelsOfAMirrorAreStoredBeforeItsPodHasThem(t *testing.T) {
 			}
 			var then map[string]string
 			below := podsBelow{get: pods.Store.Get, identity: storagetest.Known, connections: storagetest.PatchedBelow("pods", &corev1.Pod{}, test.refusal, func() { then = stored() })}
-			r := &podChangeREST{patchStorage: pods, same: sameMetadata, below: below, pods: pods.Store}
+			r := &podChangeREST{patchStorage: pods, same: sameMarks, below: below, pods: pods.Store}
 			// The watch shows nothing more of labels that are stored by then, so who waits for that would wait to the end.
 			ctx, cancel := context.WithTimeout(storagetest.Updating(t, "pods"), await.MirrorTimeout-time.Second)
 			defer cancel()
@@ -97,10 +97,15 @@ func TestWhatMayBeChangedOfAMirror(t *testing.T) {
 		"a finalizer that is taken off": {func(p *api.Pod) { p.Finalizers = nil }, true},
 		"not one that is new":           {func(p *api.Pod) { p.Finalizers = append(p.Finalizers, "x/b") }, false},
 		"not its spec":                  {func(p *api.Pod) { p.Spec.Hostname = "other" }, false},
+		"a gate that is taken off":      {func(p *api.Pod) { p.Spec.SchedulingGates = p.Spec.SchedulingGates[1:] }, true},
+		"all gates":                     {func(p *api.Pod) { p.Spec.SchedulingGates = nil }, true},
+		"not a gate that is new":        {func(p *api.Pod) { p.Spec.SchedulingGates[0].Name = "x/new" }, false},
+		"not a gate and its spec":       {func(p *api.Pod) { p.Spec.SchedulingGates, p.Spec.Hostname = nil, "other" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := mirror("east")
 			old.Finalizers = []string{"x/a"}
+			old.Spec.SchedulingGates = []api.PodSchedulingGate{{Name: "x/queue"}, {Name: "x/quota"}}
 			changed := old.DeepCopy()
 			test.change(changed)
 			if got := labelledAnew(changed, old); got != test.want {

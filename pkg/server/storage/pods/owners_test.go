@@ -89,7 +89,7 @@ func TestOwnersOfAMirroredPodAreChangedWhereTheyAreKnown(t *testing.T) {
 				return true, &corev1.Pod{}, nil
 			})
 			store := &storingChange{pod: pod}
-			r := &podChangeREST{patchStorage: store, same: sameMetadata, below: foundIn(pod, storagetest.Connections{"east": storagetest.Cluster(client)})}
+			r := &podChangeREST{patchStorage: store, same: sameMarks, below: foundIn(pod, storagetest.Connections{"east": storagetest.Cluster(client)})}
 			who := test.who
 			if who == "" {
 				who = "jane"

@@ -37,7 +37,7 @@ func Change(storage map[string]rest.Storage, o Options) error {
 		return err
 	}
 	storage["pods"] = &podREST{REST: pods, connections: o.Connections, metadata: &podChangeREST{
-		patchStorage: pods, same: sameMetadata, below: there, pods: pods.Store,
+		patchStorage: pods, same: sameMarks, below: there, pods: pods.Store,
 	}}
 	storage["pods/exec"] = &execREST{stream{there}}
 	storage["pods/attach"] = &attachREST{stream{there}}

@@ -84,7 +84,7 @@ func (s podStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object
 	}
 	if pod := old.(*api.Pod); mirrored(pod) && !labelledAnew(obj.(*api.Pod), pod) {
 		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"),
-			fmt.Sprintf("the pod mirrors one in cluster %q, and only its labels, annotations and owners can be changed here, and finalizers taken off: "+
+			fmt.Sprintf("the pod mirrors one in cluster %q, and only its labels, annotations and owners can be changed here, and finalizers and scheduling gates taken off: "+
 				"change the workload that it belongs to", clusterOf(pod)))}
 	}
 	return s.Strategy.ValidateUpdate(ctx, obj, old)
@@ -154,8 +154,12 @@ func letGo(pod, old *api.Pod) bool {
 		pod.Annotations[v1alpha1.AnnotationPlacement] == old.Annotations[v1alpha1.AnnotationPlacement]
 }
 
-// labelledAnew reports whether an update leaves everything but labels, annotations and owners as it is, and finalizers that it takes off.
+// labelledAnew reports whether an update leaves everything but labels, annotations and owners as it is, and finalizers and scheduling gates that it
+// takes off: whoever holds a pod by one of them, as those do who queue workloads, lets it go here.
 func labelledAnew(pod, old *api.Pod) bool {
-	added := slices.ContainsFunc(pod.Finalizers, func(f string) bool { return !slices.Contains(old.Finalizers, f) })
-	return equality.Semantic.DeepEqual(pod.Spec, old.Spec) && !added
+	holds := slices.ContainsFunc(pod.Finalizers, func(f string) bool { return !slices.Contains(old.Finalizers, f) }) ||
+		slices.ContainsFunc(pod.Spec.SchedulingGates, func(g api.PodSchedulingGate) bool { return !slices.Contains(old.Spec.SchedulingGates, g) })
+	ungated := old.Spec // of which only what differs is written
+	ungated.SchedulingGates = pod.Spec.SchedulingGates
+	return equality.Semantic.DeepEqual(pod.Spec, ungated) && !holds
 }
