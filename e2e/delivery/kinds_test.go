@@ -56,7 +56,7 @@ func TestKindsOfDeliveryPrintAsTables(t *testing.T) {
 	s.Logical.Apply(application, release)
 	words := func(args ...string) string { return strings.Join(strings.Fields(s.Logical.Kubectl(args...)), " ") }
 	s.Logical.Poll("the application shows the release that somebody has made", func() error {
-		shown, want := words("get", "app"), "NAME REVISION SYNC HEALTH RELEASE AGE web web-v1 Unknown Unknown web-x2f"
+		shown, want := words("get", "app"), "NAME REVISION SYNC HEALTH RELEASE AGE MESSAGE web web-v1 Unknown Unknown web-x2f"
 		if !strings.HasPrefix(shown, want) {
 			return fmt.Errorf("%q, want %q", shown, want)
 		}

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/registry/table"
 )
 
@@ -24,6 +27,7 @@ func applicationColumns() rest.TableConvertor {
 		}),
 		table.Text("Release", "The release that runs, or the last one, and how far it is.", released),
 		table.Age[*v1alpha1.Application](),
+		table.Text("Message", "What is wrong, as the first of its conditions says that is not True.", wrong),
 	}, table.WhenWide(
 		table.Text("Live", "The revision that was last released with success.", func(a *v1alpha1.Application) string {
 			return cmp.Or(a.Status.LiveRevision, table.None)
@@ -32,6 +36,21 @@ func applicationColumns() rest.TableConvertor {
 		table.Text("Source", "Where the manifests come from.", func(a *v1alpha1.Application) string { return source(&a.Spec.Source) }),
 		table.Text("Suspended", "Whether automation stands still.", func(a *v1alpha1.Application) string { return yesOrNo(a.Spec.Suspend) }),
 	)...)...)
+}
+
+// longestMessage bounds what a condition takes of a row.
+const longestMessage = 100
+
+// wrong is what keeps an application from what it says. That its clusters are not in sync has a column of its own.
+func wrong(application *v1alpha1.Application) string {
+	for _, kind := range []string{
+		v1alpha1.ApplicationSourceReady, v1alpha1.ApplicationRendered, v1alpha1.ApplicationReleased, v1alpha1.ApplicationHonoured, v1alpha1.ApplicationNotified,
+	} {
+		if c := meta.FindStatusCondition(application.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue && c.Message != "" {
+			return text.Line(c.Message, longestMessage)
+		}
+	}
+	return ""
 }
 
 func released(application *v1alpha1.Application) string {
