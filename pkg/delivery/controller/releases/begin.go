@@ -176,7 +176,7 @@ func (c *Controller) firstStep(
 	if err := c.served(ctx, app, plan, result.Status.Targets); err != nil {
 		return result, err
 	}
-	trial := c.trial(app, value, plan)
+	trial := c.trial(app, release, value, plan)
 	if err := c.try(ctx, app, trial, result.Status.Targets); err != nil {
 		return result, err
 	}
@@ -184,8 +184,9 @@ func (c *Controller) firstStep(
 }
 
 // trial is what is asked about a release.
-func (c *Controller) trial(app *v1alpha1.Application, value delivery.Release, plan *v1alpha1.ReleasePlan) trials.Trial {
+func (c *Controller) trial(app *v1alpha1.Application, release *v1alpha1.Release, value delivery.Release, plan *v1alpha1.ReleasePlan) trials.Trial {
 	return trials.Trial{
+		UID: release.UID, Memory: &c.memories.of(app).trial, Clock: c.Clock,
 		Application: c.describe(app, plan, nil), Release: value, Complete: c.Complete,
 		Contents: c.revisions.contentsIn(app.Namespace), Hash: c.revisions.hashIn(app.Namespace),
 		Present: func(key wanted.Key) metav1.Object {
@@ -201,11 +202,16 @@ func (c *Controller) trial(app *v1alpha1.Application, value delivery.Release, pl
 // try returns a refusedError where the server would not take a release in these places, and a waitError where that cannot be told.
 func (c *Controller) try(ctx context.Context, app *v1alpha1.Application, trial trials.Trial, places []delivery.Place) error {
 	refused, err := trial.Run(ctx, places)
+	if refused != "" || err == nil {
+		trial.Memory.Forget()
+	}
 	switch {
 	case refused != "":
 		return refusedError{refused}
 	case err == nil:
 		return nil
+	case errors.Is(err, trials.ErrUnfinished):
+		c.queue.Add(cache.MetaObjectToName(app)) // others come first
 	case !errors.Is(err, contents.ErrMissing):
 		c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
 	}

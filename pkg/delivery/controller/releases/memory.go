@@ -10,6 +10,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/routes"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/trials"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -22,6 +23,8 @@ type memory struct {
 	unrouted routes.Refused
 	// unmade says why a route that is to be made is not, "" if it is. It was told.
 	unmade string
+	// trial is what was admitted of the release that is to begin next.
+	trial trials.Memory
 }
 
 // memories are what is remembered of applications, by their UID.

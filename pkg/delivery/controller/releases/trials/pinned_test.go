@@ -5,9 +5,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -33,6 +35,8 @@ func TestWorkloadsAreTriedInAllClustersThatTheyWillRunIn(t *testing.T) {
 			return out, nil
 		},
 		Hash:    func(delivery.Part) string { return "" },
+		Memory:  &Memory{},
+		Clock:   clocktesting.NewFakePassiveClock(time.Now()),
 		Present: func(wanted.Key) metav1.Object { return nil },
 		Server: func(_ context.Context, object wanted.Object) (objects.Trial, error) {
 			pin := object.Manifest.GetAnnotations()[manifold.AnnotationClusters]
@@ -48,6 +52,7 @@ func TestWorkloadsAreTriedInAllClustersThatTheyWillRunIn(t *testing.T) {
 		t.Errorf("refused %q, not known %v", refused, err)
 	}
 	clear(pins)
+	trial.Memory.Forget()
 	trial.Server = func(_ context.Context, object wanted.Object) (objects.Trial, error) {
 		pins[object.Name] += object.Manifest.GetAnnotations()[manifold.AnnotationClusters] + ";"
 		return objects.Trial{Admitted: object.Manifest.DeepCopy()}, nil

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
@@ -51,6 +53,8 @@ func TestATrialTellsRefusalsFromWhatIsNotKnown(t *testing.T) {
 					return out, test.reads
 				},
 				Hash:    func(delivery.Part) string { return "" },
+				Memory:  &Memory{},
+				Clock:   clocktesting.NewFakePassiveClock(time.Now()),
 				Present: func(wanted.Key) metav1.Object { return nil },
 				Server: func(context.Context, wanted.Object) (objects.Trial, error) {
 					asked++
@@ -103,8 +107,9 @@ func TestAnObjectIsNotTriedBeforeItsKindIsDefinedThatComesWithIt(t *testing.T) {
 			Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true, Rights: true},
 			Release:     delivery.Release{Revision: delivery.Revision{Name: "web-v1", Hash: "h"}},
 			Contents:    func(delivery.Part) ([]*unstructured.Unstructured, error) { return test.holds, nil },
-			Hash:        func(delivery.Part) string { return "" },
-			Present:     func(wanted.Key) metav1.Object { return nil },
+			Memory:      &Memory{}, Clock: clocktesting.NewFakePassiveClock(time.Now()),
+			Hash:    func(delivery.Part) string { return "" },
+			Present: func(wanted.Key) metav1.Object { return nil },
 			Server: func(_ context.Context, object wanted.Object) (objects.Trial, error) {
 				if object.Kind == "Star" {
 					return objects.Trial{}, &objects.UndefinedError{Key: object.Key, Kind: object.Manifest.GroupVersionKind()}
@@ -116,5 +121,76 @@ func TestAnObjectIsNotTriedBeforeItsKindIsDefinedThatComesWithIt(t *testing.T) {
 		if refused != "" || (err != nil) != test.waits {
 			t.Errorf("%s: refused %q, not known %v; want it to wait: %t", name, refused, err, test.waits)
 		}
+	}
+}
+
+// An application may have thousands of objects, and others are waiting.
+func TestATrialOfManyObjectsGoesOnWhereItStopped(t *testing.T) {
+	clock, asked, holds := clocktesting.NewFakePassiveClock(time.Now()), map[string]int{}, 1_000
+	trial := Trial{
+		Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true},
+		Release:     delivery.Release{Revision: delivery.Revision{Name: "web-v1", Hash: "h"}},
+		Contents: func(delivery.Part) ([]*unstructured.Unstructured, error) {
+			var out []*unstructured.Unstructured
+			for i := range holds {
+				out = append(out, settings(fmt.Sprint("a", i)))
+			}
+			return out, nil
+		},
+		Hash:    func(delivery.Part) string { return "" },
+		Present: func(wanted.Key) metav1.Object { return nil },
+		UID:     "first", Memory: &Memory{}, Clock: clock,
+		Server: func(_ context.Context, object wanted.Object) (objects.Trial, error) {
+			asked[object.Name]++
+			clock.SetTime(clock.Now().Add(100 * time.Millisecond))
+			return objects.Trial{Admitted: object.Manifest.DeepCopy()}, nil
+		},
+	}
+	places := []delivery.Place{{Target: "east", Cluster: "east"}}
+	steps := 0
+	for {
+		begin := clock.Now()
+		refused, err := trial.Run(t.Context(), places)
+		if took := clock.Since(begin); took > atATime+time.Second {
+			t.Errorf("a step takes %s", took)
+		}
+		if steps++; refused != "" || err != nil && !errors.Is(err, ErrUnfinished) || steps > 100 {
+			t.Fatalf("step %d: refused %q, not known %v", steps, refused, err)
+		}
+		if err == nil {
+			break
+		}
+		if want := fmt.Sprintf("%d objects so far", len(asked)); !strings.Contains(err.Error(), want) {
+			t.Errorf("step %d: %v, want %s", steps, err, want)
+		}
+	}
+	if steps != 10 || len(asked) != holds || asked["a0"] != 1 || asked["a999"] != 1 {
+		t.Errorf("%d objects are asked about in %d steps, the first of them %d times", len(asked), steps, asked["a0"])
+	}
+	holds = 1
+	for name, test := range map[string]struct {
+		change func()
+		want   int
+	}{
+		"what was admitted a moment ago is not asked about again": {func() {}, 1},
+		"another release is":          {func() { trial.UID = "second" }, 2},
+		"and what is no longer fresh": {func() { clock.SetTime(clock.Now().Add(fresh)) }, 2},
+		"and once all is known":       {func() { trial.Memory.Forget() }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clear(asked)
+			trial.Memory.Forget()
+			for range 2 {
+				if _, err := trial.Run(t.Context(), places); err != nil {
+					t.Fatal(err)
+				}
+				if asked["a0"] == 1 {
+					test.change()
+				}
+			}
+			if asked["a0"] != test.want {
+				t.Errorf("it is asked about %d times, want %d", asked["a0"], test.want)
+			}
+		})
 	}
 }

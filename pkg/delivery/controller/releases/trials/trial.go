@@ -3,9 +3,11 @@ package trials
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -39,15 +43,24 @@ type Trial struct {
 	Server func(context.Context, wanted.Object) (objects.Trial, error)
 	// Complete gives a typed object the defaults that the API server gives it. It may be nil.
 	Complete func(runtime.Object)
+	// UID is that of what is released, of which Memory has what was admitted so far, and Clock tells how long the trial takes.
+	UID    types.UID
+	Memory *Memory
+	Clock  clock.PassiveClock
 
-	// tried are the contents that have been asked about, which targets may have in common.
-	tried map[string]bool
+	// tried are the hashes of contents that have been asked about, which targets may have in common.
+	tried map[[sha256.Size]byte]bool
+	until time.Time
 }
 
 // Run has the server say of each object of a revision, in each target, whether it would be stored, with the rights by which it will be written. It
-// returns what is refused, "" for nothing. The error says why that is not known: it is contents.ErrMissing while something of the revision may come yet.
+// returns what is refused, "" for nothing. The error says why that is not known: it is contents.ErrMissing while something of the revision may come yet, and
+// ErrUnfinished if there is more to try than time.
 func (t Trial) Run(ctx context.Context, places []delivery.Place) (refused string, unknown error) {
-	t.tried = map[string]bool{}
+	t.tried = map[[sha256.Size]byte]bool{}
+	now := t.Clock.Now()
+	t.Memory.about(t.UID, now)
+	t.until = now.Add(atATime)
 	if err := t.alike(places); err != nil {
 		return told(err)
 	}
@@ -75,6 +88,9 @@ func (t Trial) Run(ctx context.Context, places []delivery.Place) (refused string
 			if undefined := new(objects.UndefinedError); errors.As(err, &undefined) && defined[undefined.Kind.GroupKind()] {
 				continue // there is nobody to ask until its definition is applied, which comes first
 			}
+			if errors.Is(err, ErrUnfinished) {
+				return strings.Join(refusals, "; "), err
+			}
 			if err != nil {
 				return "", fmt.Errorf("target %q: try what the revision holds: %w", place.Target, err)
 			}
@@ -92,10 +108,25 @@ func (t Trial) Run(ctx context.Context, places []delivery.Place) (refused string
 // try says why an object is refused, "" if it is not, or has been tried before. The error says why that is not known.
 func (t Trial) try(ctx context.Context, object wanted.Object) (refused string, err error) {
 	content, err := contentOf(object)
-	if err != nil || t.tried[content] {
+	if err != nil {
 		return "", err
 	}
-	t.tried[content] = true
+	hash := sha256.Sum256([]byte(content))
+	if t.tried[hash] || t.Memory.admitted[hash] {
+		return "", nil
+	}
+	if !t.Clock.Now().Before(t.until) {
+		return "", t.Memory.unfinished()
+	}
+	t.tried[hash] = true
+	if refused, err = t.ask(ctx, object); refused == "" && err == nil {
+		t.Memory.admitted[hash] = true
+	}
+	return refused, err
+}
+
+// ask has the server say whether it would store an object.
+func (t Trial) ask(ctx context.Context, object wanted.Object) (refused string, err error) {
 	if why := t.reselected(object); why != "" {
 		return why, nil
 	}
