@@ -89,7 +89,11 @@ func show(out io.Writer, release *v1alpha1.Release, now time.Time) error {
 			return err
 		}
 	}
-	return advise(out, release)
+	if advice := progress.Advice(release); advice != "" {
+		_, err := fmt.Fprintf(out, "\n%s\n", advice)
+		return err
+	}
+	return nil
 }
 
 // requested is what somebody has asked for, with the targets that it is about.
@@ -102,17 +106,4 @@ func requested(r *v1alpha1.ReleaseRequest) string {
 		what += " " + strings.Join(r.Targets, ",")
 	}
 	return text.Line(what, longestComment)
-}
-
-// advise says what can be done about a release that goes no further by itself.
-func advise(out io.Writer, release *v1alpha1.Release) error {
-	of := release.Name + " -n " + release.Namespace
-	var err error
-	if progress.Waiting(release) != nil {
-		_, err = fmt.Fprintf(out, "\nTo agree that it goes on: manifold release approve %s\n", of)
-	}
-	if progress.Phase(release) == v1alpha1.ReleaseFailed {
-		_, err = fmt.Fprintf(out, "\nTo begin the failed stage once more: manifold release retry %s\n", of)
-	}
-	return err
 }

@@ -54,3 +54,15 @@ func Waiting(release *v1alpha1.Release) *v1alpha1.StageStatus {
 	}
 	return nil
 }
+
+// Advice says what can be done about a release that goes no further by itself, "" if nothing has to be.
+func Advice(release *v1alpha1.Release) string {
+	of := release.Name + " -n " + release.Namespace
+	switch {
+	case Waiting(release) != nil:
+		return "To agree that it goes on: manifold release approve " + of
+	case Phase(release) == v1alpha1.ReleaseFailed:
+		return "To begin the failed stage once more: manifold release retry " + of
+	}
+	return ""
+}

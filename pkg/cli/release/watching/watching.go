@@ -76,6 +76,7 @@ func (f *Follower) watch(ctx context.Context, namespace, name string, next func(
 // lines writes what changes, a line each.
 func (f *Follower) lines(ctx context.Context, namespace, name string) error {
 	var before *v1alpha1.Release
+	advised := ""
 	return f.watch(ctx, namespace, name, func(release *v1alpha1.Release) error {
 		for _, line := range progress.Changes(before, release) {
 			if _, err := fmt.Fprintln(f.out, line); err != nil {
@@ -83,7 +84,14 @@ func (f *Follower) lines(ctx context.Context, namespace, name string) error {
 			}
 		}
 		before = release
-		return nil
+		advice := adviceFor(release)
+		if advice == advised || advice == "" {
+			advised = advice
+			return nil
+		}
+		advised = advice
+		_, err := fmt.Fprintln(f.out, advice)
+		return err
 	})
 }
 
@@ -108,8 +116,29 @@ func (f *Follower) draw(states <-chan *v1alpha1.Release) error {
 		if release.Status.Phase.Ended() {
 			rows = 0 // it stays, so it may scroll
 		}
-		if err := f.screen.Draw(progress.Lines(release, f.clock.Now(), rows)); err != nil {
+		if err := f.screen.Draw(lines(release, f.clock.Now(), rows)); err != nil {
 			return err
 		}
 	}
+}
+
+// lines are those of a release, in so many rows of a screen at most, 0 for any number.
+func lines(release *v1alpha1.Release, now time.Time, rows int) []string {
+	advice := adviceFor(release)
+	if advice == "" {
+		return progress.Lines(release, now, rows)
+	}
+	const takes = 2
+	if rows > 0 {
+		rows = max(1, rows-takes)
+	}
+	return append(progress.Lines(release, now, rows), "", advice)
+}
+
+// adviceFor says what somebody who looks on can do for a release to go on.
+func adviceFor(release *v1alpha1.Release) string {
+	if release.Status.Phase.Ended() {
+		return "" // nobody goes on looking
+	}
+	return progress.Advice(release)
 }

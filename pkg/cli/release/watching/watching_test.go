@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
+	"github.com/manifold-dev/manifold/pkg/cli/release/progress"
 )
 
 func in(phase v1alpha1.ReleasePhase, message string) *v1alpha1.Release {
@@ -21,6 +23,14 @@ func in(phase v1alpha1.ReleasePhase, message string) *v1alpha1.Release {
 		Spec:       v1alpha1.ReleaseSpec{Application: "web", Revision: "web-v8"},
 		Status:     v1alpha1.ReleaseStatus{Phase: phase, Message: message},
 	}
+}
+
+// waiting is a release whose stage waits for somebody to agree.
+func waiting(message string) *v1alpha1.Release {
+	out := in(v1alpha1.ReleaseRunning, "")
+	out.Status.Plan = &v1alpha1.ReleasePlan{Stages: []v1alpha1.Stage{{ID: "agree", Name: v1alpha1.StageWaitApproval}}}
+	out.Status.Stages = []v1alpha1.StageStatus{{ID: "agree", Name: v1alpha1.StageWaitApproval, Phase: v1alpha1.StageRunning, Message: message}}
+	return out
 }
 
 // step is told of every line that is written, and changes the world then.
@@ -50,6 +60,10 @@ func TestReleasesAreFollowedToTheirEnd(t *testing.T) {
 		"to a failure, which is an error": {
 			at: []runtime.Object{in(v1alpha1.ReleaseRunning, "")}, next: in(v1alpha1.ReleaseFailed, "no cluster is left"),
 			want: "release web-x2f Running\nrelease web-x2f Failed: no cluster is left\n", wantError: "Failed: no cluster is left",
+		},
+		"and they say once how to agree": {
+			at: []runtime.Object{waiting("0 of 1")}, next: in(v1alpha1.ReleaseSucceeded, ""),
+			want: "release web-x2f Running\n… stage agree WAIT_APPROVAL Running: 0 of 1\nTo agree that it goes on: manifold release approve web-x2f -n shop\nrelease web-x2f Succeeded\n",
 		},
 		"no further than one that has ended": {at: []runtime.Object{in(v1alpha1.ReleaseSucceeded, "")}, want: "release web-x2f Succeeded\n"},
 		"not if there is none":               {wantError: `there is no release "web-x2f" in namespace "shop"`},
@@ -99,5 +113,18 @@ func TestFollowingEndsWhenItIsInterrupted(t *testing.T) {
 	err := New(client, &step{then: func(string) { interrupt() }}).Follow(ctx, "shop", "web-x2f")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that it was interrupted", err)
+	}
+}
+
+func TestAScreenHasRoomForHowToAgree(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for rows, left := range map[int]int{0: 0, 40: 38, 2: 1} {
+		want := append(progress.Lines(waiting("0 of 1"), now, left), "", "To agree that it goes on: manifold release approve web-x2f -n shop")
+		if got := lines(waiting("0 of 1"), now, rows); !slices.Equal(got, want) {
+			t.Errorf("in %d rows there are %q, want %q", rows, got, want)
+		}
+	}
+	if got := strings.Join(lines(in(v1alpha1.ReleaseRunning, ""), now, 0), " "); strings.Contains(got, "approve") {
+		t.Errorf("a release that waits for nobody has %q", got)
 	}
 }
