@@ -30,7 +30,7 @@ func reachable(ip net.IP, own func() ([]net.Addr, error)) bool {
 	if addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || slices.Contains(metadata, addr) {
 		return false
 	}
-	if thisNetwork.Contains(addr) || addr == broadcast {
+	if thisNetwork.Contains(addr) || addr == broadcast || slices.ContainsFunc(tunnels, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		return false
 	}
 	interfaces, err := own()
@@ -47,7 +47,12 @@ var (
 		netip.MustParsePrefix("64:ff9b::/96"): 12, netip.MustParsePrefix("64:ff9b:1::/96"): 12, netip.MustParsePrefix("::/96"): 12, netip.MustParsePrefix("2002::/16"): 2,
 	}
 	// metadata is where clouds keep the credentials of machines although the address is no link-local one: those of Amazon by IPv6, Alibaba and Azure.
-	metadata    = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
+	metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
+	// tunnels are the networks whose addresses hold an IPv4 address that somebody on the way turns them into: 6to4, Teredo, stateless translation, and
+	// translation within a site. Nobody serves there.
+	tunnels = []netip.Prefix{
+		netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+	}
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast   = netip.MustParseAddr("255.255.255.255")
 )
