@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -103,6 +104,7 @@ func storesOf(u *Upstream) map[schema.GroupVersionResource]cache.Store {
 func TestSlicesThatWereChangedInTheClusterAreHealedAndGoWithWhatTheyAreMadeOf(t *testing.T) {
 	there := podAt("db-2", "west", "10.2.0.1")
 	slice := sliceOf("db", there)
+	slice.Ports = []discoveryv1.EndpointPort{{Name: ptr.To("sql"), Port: ptr.To[int32](5432)}}
 	u := newUpstream(t, namespace("shop"), slice, there, serviceWith("db"), deployment("db", toWest), deployment("api", toEast))
 	meshed(u, "east", "west")
 	east := attach(t, u, "east", asOurs(namespace("shop"), "uid-of-shop"), asOurs(serviceWith("db"), "uid-of-db"))
@@ -135,6 +137,24 @@ func TestSlicesThatWereChangedInTheClusterAreHealedAndGoWithWhatTheyAreMadeOf(t 
 	live.Endpoints[0].Addresses = []string{"192.0.2.1"}
 	if put(); !strings.HasSuffix(plan(), "Apply") {
 		t.Errorf("plans to %s when it leads elsewhere, want it applied", plan())
+	}
+	// Whoever may write there leads nobody to another port, to another Service, or as if it were the cluster's own.
+	for name, change := range map[string]func(*discoveryv1.EndpointSlice){
+		"another port":        func(s *discoveryv1.EndpointSlice) { s.Ports = []discoveryv1.EndpointPort{{Port: ptr.To[int32](22)}} },
+		"for another Service": func(s *discoveryv1.EndpointSlice) { s.Labels[discoveryv1.LabelServiceName] = "vault" },
+		"as the cluster's own": func(s *discoveryv1.EndpointSlice) {
+			s.Labels[discoveryv1.LabelManagedBy] = "endpointslice-controller.k8s.io"
+		},
+		"one endpoint more": func(s *discoveryv1.EndpointSlice) {
+			s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{"192.0.2.2"}})
+		},
+	} {
+		live = desired.(*discoveryv1.EndpointSlice).DeepCopy()
+		live.UID = "uid-below"
+		change(live)
+		if put(); !strings.HasSuffix(plan(), "Apply") {
+			t.Errorf("%s: plans to %s, want it applied", name, plan())
+		}
 	}
 	for name, gone := range map[string]func(){
 		"the Service is gone":            func() { _ = u.Stores[identity.Services].Delete(serviceWith("db")) },

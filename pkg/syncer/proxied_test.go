@@ -60,7 +60,7 @@ func TestAShareIsHeldUntilTheSlicesOfItsClusterNameTheReplacement(t *testing.T) 
 		"they name one of them":          {inside: serviceBelow(web, web.Spec.Selector), made: []*discoveryv1.EndpointSlice{leading("web", all[2:3], nil)}, want: 1},
 		"they name them as not ready":    {inside: serviceBelow(web, web.Spec.Selector), made: []*discoveryv1.EndpointSlice{leading("web", nil, all[2:])}, want: 2},
 		"only another Service has some":  {inside: serviceBelow(web, web.Spec.Selector), made: []*discoveryv1.EndpointSlice{leading("api", nil, nil)}, want: 2},
-		"the cluster makes none at all":  {inside: serviceBelow(web, web.Spec.Selector)},
+		"the cluster has made none yet":  {inside: serviceBelow(web, web.Spec.Selector), want: 2},
 		"the cluster has no Service":     {made: []*discoveryv1.EndpointSlice{leading("api", nil, nil)}},
 		"the Service there selects none": {inside: serviceBelow(web, map[string]string{"app": "other"}), made: []*discoveryv1.EndpointSlice{leading("web", nil, nil)}},
 	} {

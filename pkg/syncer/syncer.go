@@ -174,7 +174,7 @@ func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 	})
 	s.lacking = lacking.New(lacking.Options{
 		Cluster: s.trust, Above: o.Upstream.Cluster, Client: c.Client, Queue: s.queue, Fail: s.fail,
-		Overrides: o.Overrides, Admits: o.Admits,
+		Overrides: o.Overrides, Admits: o.Admits, Awaited: o.Upstream.Demand.Awaited,
 	})
 	s.mirror()
 	s.routed = &route.Cluster{

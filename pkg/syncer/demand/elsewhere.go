@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -87,4 +88,26 @@ func (g *Graph) sharedIn(namespace string) []identity.Key {
 		d.visit(key)
 	}
 	return d.keys
+}
+
+// mostAwaited bounds how much of what a namespace is led to elsewhere a new workload waits for.
+const mostAwaited = 100
+
+// Awaited returns what of the Services of a namespace, and of the slices that lead to other clusters of its network, a cluster is about to get: what pods
+// that begin there should find from the first moment. Has reports whether the cluster has one of them already.
+func (g *Graph) Awaited(namespace, cluster string, has func(identity.Key) bool) []identity.Key {
+	if g.Endpoints == nil || !g.Endpoints.In(cluster) {
+		return nil
+	}
+	var keys []identity.Key
+	for _, service := range g.Endpoints.Shared(namespace) {
+		keys = append(append(keys, service), g.Endpoints.Slices(cache.NewObjectName(service.Namespace, service.Name))...)
+	}
+	keys = slices.DeleteFunc(keys, has)
+	keys = keys[:min(len(keys), mostAwaited)]
+	return slices.DeleteFunc(keys, func(key identity.Key) bool {
+		kind, known := projection.ForResource(key.Resource)
+		obj := g.Get(key)
+		return !known || obj == nil || !g.Wanted(kind, obj, cluster)
+	})
 }

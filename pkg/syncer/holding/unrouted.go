@@ -40,7 +40,7 @@ func (h *Holder) Unrouted(w identity.Workload, available int32, asks string) int
 			n = max(0, available-int32(len(pods))) // their watch may be behind that of the workload
 			lack(lacking, pods, reached, kind, service)
 			if inside := h.Below.Get(identity.KeyOf(kind, service)); inside != nil {
-				if reached, _, known := h.Inside.Leads(name); !known || h.Inside.Made() {
+				if reached, _, known := h.Inside.Leads(name); !known || h.Inside.Makes(name) {
 					lack(lacking, pods, reached, kind, inside)
 				}
 			}

@@ -46,6 +46,9 @@ type Options struct {
 	// logical cluster refuses. They may be nil.
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 	Admits    func(ctx context.Context, pod *corev1.Pod) error
+	// Awaited returns what of the Services of a namespace, and of where they lead in other clusters, this one is about to get, of what it does not
+	// have. It may be nil.
+	Awaited func(namespace, cluster string, has func(identity.Key) bool) []identity.Key
 }
 
 // Pods says what pods that are to be made in a cluster would lack there.
@@ -68,6 +71,8 @@ type lack struct {
 const (
 	RequiredTries = 3
 	OptionalTries = 1
+	// LedTries are how often a workload that comes to a cluster is tried again, within 3 s, until the cluster is led to what its pods may call.
+	LedTries = 6
 )
 
 func (l lack) some() bool { return l.waits || l.problem != "" }
@@ -119,6 +124,9 @@ func (c *Pods) lacking(ctx context.Context, w identity.Workload, desired, live p
 	if !w.Kind.Custom && c.Queue.NumRequeues(w.Key()) < OptionalTries && len(w.Kind.LeftOut(w.Object, nil, c.Above.Offers)) > 0 {
 		return lack{}, writer.ErrNotYet // it may have been made a moment ago, and pods would be made twice
 	}
+	if live == nil && c.unled(w) {
+		return lack{}, writer.ErrNotYet
+	}
 	var out lack
 	for _, ref := range c.usedBy(w.Kind, desired) {
 		found, err := c.lacks(ctx, w.Key(), ref)
@@ -140,6 +148,18 @@ func (c *Pods) lacking(ctx context.Context, w identity.Workload, desired, live p
 		c.States.Unwait(w.Key())
 	}
 	return out, nil
+}
+
+// unled reports whether a workload is to wait a moment, because the cluster is about to get Services of its namespace, or slices that lead to their pods in
+// other clusters: its pods may call these as soon as they run. What fails, and what takes longer, keeps nobody waiting.
+func (c *Pods) unled(w identity.Workload) bool {
+	if c.Awaited == nil || !w.Kind.Workload || w.Kind.Custom || c.Queue.NumRequeues(w.Key()) >= LedTries {
+		return false
+	}
+	return len(c.Awaited(w.GetNamespace(), c.Name, func(key identity.Key) bool {
+		st := c.States.Of(key)
+		return c.Below.Get(key) != nil || st.Problem != "" || st.Hash != "" // which the watch is about to show
+	})) > 0
 }
 
 // usedByName are the kinds of which pods use an object by its name.

@@ -22,6 +22,13 @@ import (
 // it some time.
 const Proxied = 2 * time.Second
 
+// Unmade is how long a cluster of which no slice has ever been seen may take to make one for a Service: its controller makes an empty one of every
+// Service at once, so a cluster that has made none by then has no such controller.
+const Unmade = 10 * time.Second
+
+// mostUnmade is of how many Services it is remembered that somebody waits for their first slices.
+const mostUnmade = 1000
+
 // Inside knows which pods the Services of one cluster lead to in that cluster, by the slices that its own controller makes of them: what its kube-proxies
 // and meshes go by. That a pod is ready says less: on a busy cluster its slice comes seconds later. Few clusters are ever asked, so nothing is watched
 // before somebody asks.
@@ -39,11 +46,13 @@ type Inside struct {
 	began time.Time
 	// since is when each slice has named its pods first, as far as that is known: the first that is seen may be of a moment before.
 	since map[cache.ObjectName]map[types.UID]time.Time
+	// unmade is since when somebody waits for the first slice of a Service in a cluster of which none has been seen.
+	unmade map[cache.ObjectName]time.Time
 }
 
 // NewInside returns what is known by a watch of the slices, which it starts when it is first asked. The watch keeps what TrimSlice leaves.
 func NewInside(watch *physical.Watch, c clock.WithDelayedExecution) (*Inside, error) {
-	i := &Inside{watch: watch, clock: c, since: map[cache.ObjectName]map[types.UID]time.Time{}}
+	i := &Inside{watch: watch, clock: c, since: map[cache.ObjectName]map[types.UID]time.Time{}, unmade: map[cache.ObjectName]time.Time{}}
 	noted, err := watch.Informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    func(obj any, first bool) { i.Note(obj, first) },
 		UpdateFunc: func(_, obj any) { i.Note(obj, false) },
@@ -139,11 +148,25 @@ func (i *Inside) Leads(service cache.ObjectName) (to, proxied sets.Set[types.UID
 	return to, proxied, true
 }
 
-// Made reports whether the cluster makes slices of Services at all: one without that controller has nobody who waits for them.
-func (i *Inside) Made() bool {
+// Makes reports whether the cluster makes slices of a Service, or may be about to: one without that controller has nobody who waits for them. A cluster that
+// something comes to for the first time has none yet, and is given some time.
+func (i *Inside) Makes(service cache.ObjectName) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return len(i.since) > 0
+	if len(i.since) > 0 {
+		clear(i.unmade)
+		return true
+	}
+	began, asked := i.unmade[service]
+	if !asked {
+		if len(i.unmade) >= mostUnmade {
+			clear(i.unmade) // who waits still is given the time again
+		}
+		began = i.clock.Now()
+		i.unmade[service] = began
+		i.clock.AfterFunc(Unmade, func() { i.leads.Changed(service) })
+	}
+	return i.clock.Since(began) < Unmade
 }
 
 // Await has one woken when a Service leads elsewhere, or every node has come to send requests where it leads.

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -115,9 +116,6 @@ func TestNothingIsWatchedBeforeSomebodyAsks(t *testing.T) {
 			t.Errorf("it woke %v when it came to know", c.woken())
 		}
 		c.leads(nil, nil)
-		if c.Made() {
-			t.Error("the cluster makes slices, and there are none")
-		}
 	})
 }
 
@@ -139,10 +137,52 @@ func TestWhatWasNamedBeforeWeCameMayHaveBeenSoJustThen(t *testing.T) {
 		if !slices.Equal(c.woken(), []Waiter{waiting}) {
 			t.Errorf("it woke %v, want who waits", c.woken())
 		}
-		if !c.Made() {
+		if !c.Makes(web) {
 			t.Error("the cluster makes no slices, and there is one")
 		}
 	}, slice("web", true, "a", "b"), slice("api", true, "c"))
+}
+
+// Something moves to a cluster that has had nothing of ours: that there is no slice yet says nothing about whether there will be one.
+func TestAClusterThatHasNoSliceYetIsGivenTimeToMakeOne(t *testing.T) {
+	inside(t, func(c *cluster) {
+		c.asks()
+		time.Sleep(time.Hour) // nobody has come yet
+		if !c.Makes(web) {
+			t.Error("the cluster makes no slices, and had no time to")
+		}
+		c.Await(web, waiting)
+		time.Sleep(Unmade - time.Millisecond)
+		synctest.Wait()
+		if !c.Makes(web) || len(c.woken()) > 0 {
+			t.Errorf("it is given less than %s: woken are %v", Unmade, c.woken())
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if c.Makes(web) || !slices.Equal(c.woken(), []Waiter{waiting}) {
+			t.Errorf("who waits for a cluster that makes none goes on waiting: woken are %v", c.woken())
+		}
+		if !c.Makes(cache.ObjectName{Namespace: "shop", Name: "api"}) {
+			t.Error("another Service is given no time")
+		}
+		c.sees(slice("api", true, "a"))
+		if !c.Makes(web) {
+			t.Error("the cluster makes slices of one Service, and none of another")
+		}
+	})
+}
+
+func TestWhatIsRememberedOfServicesWithoutSlicesIsBounded(t *testing.T) {
+	inside(t, func(c *cluster) {
+		c.asks()
+		for i := range 3 * mostUnmade {
+			c.Makes(cache.ObjectName{Namespace: "shop", Name: fmt.Sprintf("service-%d", i)})
+		}
+		if n := len(c.unmade); n > mostUnmade {
+			t.Errorf("%d are remembered", n)
+		}
+		time.Sleep(Unmade)
+	})
 }
 
 func TestNodesKnowAPodAMomentAfterItsSliceNamesIt(t *testing.T) {
