@@ -134,11 +134,19 @@ func TestAnExportedServiceIsReachedEverywhereAndImported(t *testing.T) {
 	}
 }
 
-// Clusters that run an implementation of the API themselves have the definitions, and what is pinned to them is theirs to carry out.
+// Clusters that run an implementation of the API themselves have the definitions, and what is pinned to them is theirs to carry out. What they import is shown.
 func TestAnExportThatIsPinnedIsCarriedOutByTheCluster(t *testing.T) {
 	s := framework.NewScenario(t, meshed.Get(t))
 	define(s, s.Logical, s.East)
-	s.Logical.CLI("cluster", "join", "east", "--cluster-kubeconfig", s.Environment.Clusters["east"].Kubeconfig(), "--allow-kind", "serviceexports.multicluster.x-k8s.io")
+	join := func(kinds ...string) {
+		s.Helper()
+		args := []string{"cluster", "join", "east", "--cluster-kubeconfig", s.Environment.Clusters["east"].Kubeconfig()}
+		for _, kind := range kinds {
+			args = append(args, "--allow-kind", kind+".multicluster.x-k8s.io")
+		}
+		s.Logical.CLI(args...)
+	}
+	join("serviceexports")
 	s.Logical.Apply(dbService, manifests.Pinned(manifests.Deployment("db", 1), "east"))
 	expect.RolledOut(s, "db", 1)
 	s.Logical.Apply(dbExport)
@@ -148,12 +156,36 @@ func TestAnExportThatIsPinnedIsCarriedOutByTheCluster(t *testing.T) {
 	}
 	s.Logical.Kubectl("annotate", "serviceexport", "db", v1alpha1.AnnotationClusters+"=east")
 	s.East.Poll("it is in east", func() error { return framework.Failure(s.East.Try("get", "serviceexport", "db")) })
-	s.Logical.Poll("the import is gone here", func() error {
-		if found := s.Logical.Try("get", "serviceimport", "db"); found.Code == 0 {
-			return fmt.Errorf("there is %s", found.Stdout)
+	s.Logical.Poll("where the Service leads is for the implementation to say", func() error {
+		if said := s.Logical.Kubectl("get", "service", "db", "-o", "jsonpath={.metadata.annotations}"); strings.Contains(said, v1alpha1.AnnotationTraffic) {
+			return fmt.Errorf("the Service has %s", said)
 		}
 		return nil
 	})
+	says := func(claim, want string) {
+		s.Helper()
+		s.Logical.Poll(claim, func() error {
+			return framework.Contains(s.Logical.Kubectl("get", "serviceimport", "db", "-o", `jsonpath={range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}`), want)
+		})
+	}
+	says("that it may not be seen is told", "join again with --allow-kind serviceimports.multicluster.x-k8s.io")
+	join("serviceimports")
+	says("nobody has imported it yet", `cluster "east": its implementation of the API has made no ServiceImport yet`)
+	imported(s.Logical, "its slices tell of east", map[string][]string{"east": addressesOf(s.East, "db", 1)})
+
+	// What the implementation in east does.
+	const theirs = `apiVersion: multicluster.x-k8s.io/v1beta1
+kind: ServiceImport
+metadata: {name: db}
+spec: {type: ClusterSetIP, ips: [241.0.0.7], ports: [{name: sql, port: PORT, protocol: TCP}]}
+`
+	s.East.Apply(strings.Replace(theirs, "PORT", "22", 1))
+	says("one that is not the Service is told", `cluster "east": its ServiceImport has no port 5432/TCP`)
+	s.East.Apply(strings.Replace(theirs, "PORT", "5432", 1))
+	says("it is imported there", "True")
+	for path, want := range map[string]string{"{.spec.type}": "ClusterSetIP", "{.spec.ips[*]}": "241.0.0.7", "{.spec.ports[*].port}": "5432", "{.status.clusters[*].cluster}": "east"} {
+		awaitSaid(s.Logical, "the import tells it", "serviceimport/db", path, want)
+	}
 	s.East.Kubectl("patch", "serviceexport", "db", "--subresource=status", "--type=merge", "-p",
 		`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Theirs","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
 	awaitSaid(s.Logical, "its status is that of the implementation", "serviceexport/db", "{.status.conditions[*].reason}", "Theirs")
@@ -164,4 +196,14 @@ func TestAnExportThatIsPinnedIsCarriedOutByTheCluster(t *testing.T) {
 		}
 		return nil
 	})
+	s.Logical.Poll("the import is gone here", func() error {
+		if found := s.Logical.Try("get", "serviceimport", "db"); found.Code == 0 {
+			return fmt.Errorf("there is %s", found.Stdout)
+		}
+		return nil
+	})
+	imported(s.Logical, "and so are its slices", nil)
+	if found := s.East.Try("get", "serviceimport", "db"); found.Code != 0 {
+		t.Errorf("what the implementation made there is gone: %s", found.Stderr)
+	}
 }

@@ -46,6 +46,8 @@ type Export struct {
 	Trouble string
 	// Unshown is how many of its slices are more than are shown.
 	Unshown int
+	// Theirs is nil unless clusters carry out the export themselves: what each of them says of the import.
+	Theirs map[string]Theirs
 }
 
 // Refusal is why a Service cannot be exported.

@@ -1,6 +1,7 @@
 package multicluster
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	mcs "sigs.k8s.io/mcs-api/pkg/apis/v1beta1"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
 )
 
 // Import returns the ServiceImport that stands for an exported Service. It belongs to the export, whose version of the API that is.
@@ -56,6 +58,15 @@ func ours(key string) bool {
 	return domain == v1alpha1.GroupName || strings.HasSuffix(domain, "."+v1alpha1.GroupName)
 }
 
+// Import returns the ServiceImport that stands for the Service of an export.
+func (e Export) Import(export *mcs.ServiceExport) *mcs.ServiceImport {
+	out := Import(export, e.Service)
+	if e.Theirs != nil && out.Spec.Type == mcs.ClusterSetIP {
+		out.Spec.IPs = e.clusterSetIPs() // the address of the Service here is none that anybody gets there
+	}
+	return out
+}
+
 // Merge makes of the ServiceImport that there is the one that is wanted, and reports whether it was not. What Manifold keeps on it stays.
 func Merge(wanted, live *mcs.ServiceImport) (changed bool) {
 	annotations := maps.Clone(wanted.Annotations)
@@ -80,12 +91,24 @@ func (e Export) ImportStatus(generation int64, slices int) mcs.ServiceImportStat
 	for _, cluster := range e.Sources {
 		out.Clusters = append(out.Clusters, mcs.ClusterStatus{Cluster: cluster})
 	}
-	of := e.ready(condition(string(mcs.ServiceExportConditionReady), metav1.ConditionFalse, string(mcs.ServiceExportReasonPending), ""))
-	ready := condition(string(mcs.ServiceImportConditionReady), of.Status, string(mcs.ServiceImportReasonPending), "see the condition Ready of the ServiceExport")
-	if of.Status == metav1.ConditionTrue {
-		ready.Reason, ready.Message = string(mcs.ServiceImportReasonReady), ""
-	}
+	ready := e.importReady()
 	ready.ObservedGeneration = generation
 	out.Conditions = []metav1.Condition{ready}
+	return out
+}
+
+func (e Export) importReady() metav1.Condition {
+	of := e.ready(condition(string(mcs.ServiceExportConditionReady), metav1.ConditionFalse, string(mcs.ServiceExportReasonPending), ""))
+	out := condition(string(mcs.ServiceImportConditionReady), of.Status, string(mcs.ServiceImportReasonPending), "see the condition Ready of the ServiceExport")
+	if e.Theirs != nil {
+		out.Status, out.Message = metav1.ConditionFalse, cmp.Or(e.Trouble, e.awaits())
+		if out.Message == "" {
+			out.Status = metav1.ConditionTrue
+		}
+		out.Message = text.Line(out.Message, mostSaid)
+	}
+	if out.Status == metav1.ConditionTrue {
+		out.Reason, out.Message = string(mcs.ServiceImportReasonReady), ""
+	}
 	return out
 }

@@ -45,6 +45,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/logs"
 	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
 	"github.com/manifold-dev/manifold/pkg/moves"
+	multicluster "github.com/manifold-dev/manifold/pkg/multicluster/controller"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
@@ -101,6 +102,9 @@ type controllers struct {
 	// pipelines shows what their targets run, and sights what of that clusters have by themselves.
 	pipelines *pipelines.Controller
 	sights    *sights.Sights
+	// exports carries out ServiceExports, and imports sees what clusters have of those that they carry out themselves.
+	exports *multicluster.Controller
+	imports *sights.Sights
 	// plugins are asked by others, nil where none are run.
 	plugins *plugins.Running
 	// drift is what is known of the drift of applications.
@@ -216,7 +220,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 		return nil, err
 	}
 	m.clusterScoped = objects.NewClusterScoped(metadata)
-	m.sights = m.newSights()
+	m.sights, m.imports = m.newSights(), m.newImports()
 	holds, err := held.NewCustoms(m.contents, m.own.Delivery().V1alpha1().Applications().Informer(), m.own.Delivery().V1alpha1().Releases().Informer())
 	if err != nil {
 		return nil, err
@@ -258,7 +262,7 @@ func (m *controllers) newParts(c CompletedOptions) ([]part, error) {
 			Leaving: m.leaving, Unheard: m.unheard, Uses: m.custom.Loops().Uses, CustomChanged: m.custom.CustomChanged, Overrides: m.engine.Overrides,
 			Admits: trials.Admits, Allows: m.allows,
 			VolumeChanged: handMade.Changed, ClaimWanted: handMade.ClaimWanted,
-		}}, m.custom.Loops(), m.sights},
+		}}, m.custom.Loops(), m.sights, m.imports},
 		GracePeriod: c.silence.GracePeriod, Fence: m.upstream.Fence, Requester: requester,
 		MaxObjects: c.bounds.Objects, MaxBytes: c.bounds.Bytes.Value(),
 	})
@@ -329,8 +333,7 @@ func (m *controllers) foreignParts(holds *held.Customs) ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	multiCluster, err := m.newMultiCluster()
-	if err != nil {
+	if m.exports, err = m.newMultiCluster(); err != nil {
 		return nil, err
 	}
 	if m.pipelines, err = m.newPipelines(holds); err != nil {
@@ -339,7 +342,7 @@ func (m *controllers) foreignParts(holds *held.Customs) ([]part, error) {
 	return []part{
 		{"application deployments", appDeployments.Run},
 		{"gitops clusters", gitopsClusters.Run},
-		{"exported Services", multiCluster.Run},
+		{"exported Services", m.exports.Run},
 		{"pipelines", m.pipelines.Run},
 	}, nil
 }

@@ -39,7 +39,7 @@ func (m *controllers) may(of weave.Author, right weave.Right) bool {
 // newSights makes what shows pipelines what is in clusters.
 func (m *controllers) newSights() *sights.Sights {
 	return sights.New(sights.Options{
-		Trim: versions.TrimRelated,
+		For: "pipelines", Grant: "--allow-pipelines", Trim: versions.TrimRelated,
 		Changed: func(cluster string, wish sights.Wish, before, after *unstructured.Unstructured) {
 			m.pipelines.SightChanged(cluster, pipelines.Sight(wish), before, after)
 		},

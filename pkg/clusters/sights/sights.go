@@ -66,6 +66,8 @@ type Seen struct {
 
 // Options say what Sights work with.
 type Options struct {
+	// For is who asks, as messages say it in the plural, and Grant the flag of "cluster join" that gives the right to watch what they ask for.
+	For, Grant string
 	// Trim returns what of an object is of interest.
 	Trim func(*unstructured.Unstructured) *unstructured.Unstructured
 	// Changed is told of an object that is new (before is nil), has changed, or is gone (after is nil), and of a watch that shows something else than
@@ -257,7 +259,7 @@ func (s *Sights) Look(name string, wish Wish) Seen {
 	case c == nil:
 		return Seen{} // whoever asks knows by the Cluster whether there is to be a connection
 	case w == nil:
-		return Seen{Problem: fmt.Sprintf("%s cannot be watched in cluster %q: pipelines watch %d things there, and that is the most", wish, name, mostWatches)}
+		return Seen{Problem: fmt.Sprintf("%s cannot be watched in cluster %q: %s watch %d things there, and that is the most", wish, name, s.For, mostWatches)}
 	}
 	if problem := w.trouble(); problem != "" {
 		return Seen{Problem: problem}
@@ -321,8 +323,8 @@ func (s *Sights) begin(c *cluster, wish Wish) {
 	})
 	_ = gate.Watch(w.informer)
 	_ = w.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
-		klog.FromContext(ctx).V(2).Info("Watch for pipelines interrupted", "cluster", c.name, "of", wish.String(), "err", err)
-		if problem := refusal(c.name, wish, err); problem != "" && w.says(problem) {
+		klog.FromContext(ctx).V(2).Info("Watch interrupted", "for", s.For, "cluster", c.name, "of", wish.String(), "err", err)
+		if problem := s.refusal(c.name, wish, err); problem != "" && w.says(problem) {
 			s.Changed(c.name, wish, nil, nil)
 		}
 	})
@@ -353,17 +355,17 @@ func (w Wish) means(o *unstructured.Unstructured) bool {
 
 // giveUp ends a watch that shows more than is kept.
 func (s *Sights) giveUp(c *cluster, wish Wish, w *watch) {
-	why := fmt.Sprintf("%s cannot be shown: pipelines keep %d objects and %d MiB of a cluster, and in cluster %q that is not enough", wish, mostObjects, mostBytes>>20, c.name)
+	why := fmt.Sprintf("%s cannot be shown: %s keep %d objects and %d MiB of a cluster, and in cluster %q that is not enough", wish, s.For, mostObjects, mostBytes>>20, c.name)
 	if w.ends(why, s.Clock.Now()) {
 		s.Changed(c.name, wish, nil, nil)
 	}
 }
 
 // refusal says why a cluster does not let us see something, "" if that passes.
-func refusal(name string, wish Wish, err error) string {
+func (s *Sights) refusal(name string, wish Wish, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("Manifold has no right to watch %s in cluster %q; to give it, join again with --allow-pipelines", wish, name)
+		return fmt.Sprintf("Manifold has no right to watch %s in cluster %q; to give it, join again with %s", wish, name, s.Grant)
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("cluster %q does not serve %s", name, wish.Resource.GroupResource())
 	}

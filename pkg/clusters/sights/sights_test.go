@@ -54,7 +54,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 	w := &world{T: t, client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{deployments: "DeploymentList"}, objects...)}
 	w.clock = testclock.NewFakeClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	w.Sights = New(Options{
-		Clock: w.clock,
+		Clock: w.clock, For: "pipelines", Grant: "--allow-pipelines",
 		Trim: func(o *unstructured.Unstructured) *unstructured.Unstructured {
 			out := o.DeepCopy()
 			delete(out.Object, "spec")

@@ -68,12 +68,21 @@ type Endpoints interface {
 	Contested(pod *corev1.Pod) []cache.ObjectName
 }
 
+// Imports are the ServiceImports that clusters have of implementations of the API that they run themselves.
+type Imports interface {
+	// Want has the imports of an export be seen in these clusters, and in no others any more.
+	Want(export cache.ObjectName, kind schema.GroupVersionResource, clusters []string)
+	// Look returns what a cluster says of one that is wanted.
+	Look(export cache.ObjectName, kind schema.GroupVersionResource, cluster string) multicluster.Theirs
+}
+
 // Options say what a Controller works with.
 type Options struct {
 	Kube      informers.SharedInformerFactory
 	Manifold  externalversions.SharedInformerFactory
 	Kinds     Kinds
 	Endpoints Endpoints
+	Imports   Imports
 	// Client and Dynamic write, as the identity of this controller.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
@@ -185,6 +194,9 @@ func (c *Controller) all() {
 		c.exported(cache.MetaObjectToName(service))
 	}
 }
+
+// ImportChanged has an export looked at of which a cluster says something else of the import.
+func (c *Controller) ImportChanged(export cache.ObjectName) { c.queue.AddAfter(export, settle) }
 
 // silent reports whether nobody can ask a cluster what runs there.
 func silent(cluster *v1alpha1.Cluster) bool {

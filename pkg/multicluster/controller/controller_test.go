@@ -49,6 +49,9 @@ type world struct {
 	awaited bool
 	// pods are the addresses of the pods of the Service by cluster, in one slice.
 	pods map[string][]string
+	// wanted are the clusters whose imports are to be seen, and theirs what these are.
+	wanted []string
+	theirs map[string]multicluster.Theirs
 }
 
 func newWorld(t *testing.T, clusters map[string]string) *world {
@@ -75,7 +78,7 @@ func newWorld(t *testing.T, clusters map[string]string) *world {
 	var err error
 	w.Controller, err = New(Options{
 		Kube: informers.NewSharedInformerFactory(w.client, 0), Manifold: externalversions.NewSharedInformerFactory(ourfake.NewClientset(), 0),
-		Kinds: kinds{w}, Endpoints: endpoints{w}, Client: w.client, Dynamic: w.api, Clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		Kinds: kinds{w}, Endpoints: endpoints{w}, Imports: seen{w}, Client: w.client, Dynamic: w.api, Clock: testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +141,17 @@ func (e endpoints) From(_ *discoveryv1.EndpointSlice, _ *corev1.Service, cluster
 }
 
 func (endpoints) Contested(*corev1.Pod) []cache.ObjectName { return []cache.ObjectName{name} }
+
+// seen are the imports that clusters of a world have by implementations of their own.
+type seen struct{ *world }
+
+func (s seen) Want(_ cache.ObjectName, _ schema.GroupVersionResource, clusters []string) {
+	s.wanted = clusters
+}
+
+func (s seen) Look(_ cache.ObjectName, _ schema.GroupVersionResource, cluster string) multicluster.Theirs {
+	return s.theirs[cluster]
+}
 
 func (w *world) get(resource schema.GroupVersionResource) *unstructured.Unstructured {
 	found, err := w.api.Tracker().Get(resource, "shop", "db")
@@ -456,8 +470,8 @@ func TestAnExportThatGoesToClustersIsForThemToCarryOut(t *testing.T) {
 		"pinned": func(_ *world, e *mcs.ServiceExport) {
 			e.Annotations = map[string]string{v1alpha1.AnnotationClusters: "east"}
 		},
-		"placed by a policy": func(_ *world, e *mcs.ServiceExport) {
-			e.Annotations = map[string]string{v1alpha1.AnnotationPlacement: `{"east":{}}`}
+		"about to leave them": func(_ *world, e *mcs.ServiceExport) {
+			e.Annotations = map[string]string{v1alpha1.AnnotationStatus: `{"east":{}}`}
 		},
 		"not placed yet": func(w *world, _ *mcs.ServiceExport) { w.awaited = true },
 	} {
@@ -480,6 +494,128 @@ func TestAnExportThatGoesToClustersIsForThemToCarryOut(t *testing.T) {
 			}
 			expect(t, "its status is theirs", w.says(mcs.ServiceExportConditionReady), "")
 		})
+	}
+}
+
+// place has the export go to clusters, which carry it out themselves.
+func (w *world) place(decision string) {
+	w.Helper()
+	live := w.get(exports)
+	live.SetAnnotations(map[string]string{v1alpha1.AnnotationClusters: "any", v1alpha1.AnnotationPlacement: decision})
+	if err := w.api.Tracker().Update(exports, live, "shop"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// importedAs is an import as a cluster with an implementation of its own has it.
+func importedAs(ports []mcs.ServicePort, ips ...string) multicluster.Theirs {
+	return multicluster.Theirs{Known: true, Import: &mcs.ServiceImport{Spec: mcs.ServiceImportSpec{Type: mcs.ClusterSetIP, IPs: ips, Ports: ports}}}
+}
+
+func TestTheImportOfAnExportThatClustersCarryOutIsShownWithAllItsEndpoints(t *testing.T) {
+	w := newWorld(t, map[string]string{"east": "", "west": "", "north": ""})
+	w.serve()
+	w.pods = map[string][]string{"east": {"10.1.0.1"}, "west": {"10.2.0.1"}, "north": {"10.3.0.1"}}
+	w.export()
+	w.place(`{"east":{},"west":{}}`)
+	w.settle()
+	expect(t, "those are looked at", strings.Join(w.wanted, " "), "east west")
+	expect(t, "its endpoints", w.led(), "east:10.1.0.1 west:10.2.0.1") // north exports nothing
+	expect(t, "the Service leads", w.annotated(), "")
+	expect(t, "held", w.held(), false)
+	expect(t, "the status of the export", w.says(mcs.ServiceExportConditionReady), "")
+	ready := func() string {
+		found := meta.FindStatusCondition(w.imported().Status.Conditions, "Ready")
+		return string(found.Status) + ": " + found.Message
+	}
+	if got := ready(); !strings.HasPrefix(got, `False: cluster "east": its ServiceImport has not been seen yet; cluster "west"`) {
+		t.Errorf("it says %s", got)
+	}
+	sql := []mcs.ServicePort{{Name: "sql", Port: 5432}}
+	w.theirs = map[string]multicluster.Theirs{"east": importedAs(sql, "241.0.0.7"), "west": {Problem: "Manifold has no right"}}
+	w.settle()
+	expect(t, "one cannot be seen", ready(), `False: cluster "west": Manifold has no right`)
+	w.theirs["west"] = importedAs(sql, "241.0.0.7")
+	w.settle()
+	expect(t, "all have it", ready(), "True: ")
+	got := w.imported()
+	expect(t, "its address", strings.Join(got.Spec.IPs, " "), "241.0.0.7")
+	expect(t, "it comes from", len(got.Status.Clusters), 2)
+	w.theirs["west"] = importedAs(sql, "241.0.0.8")
+	w.settle()
+	expect(t, "they have it under different addresses", strings.Join(w.imported().Spec.IPs, " "), "")
+
+	w.place("{}")
+	w.settle()
+	expect(t, "nobody carries it out", w.led(), "")
+	if w.imported() != nil || len(w.wanted) > 0 {
+		t.Errorf("left are %v, looked at are %v", w.imported(), w.wanted)
+	}
+	live := w.get(exports)
+	live.SetAnnotations(nil)
+	if err := w.api.Tracker().Update(exports, live, "shop"); err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	expect(t, "Manifold does", w.annotated(), "Global")
+	expect(t, "with its own address", strings.Join(w.imported().Spec.IPs, " "), "10.0.0.7")
+	w.place(`{"east":{}}`)
+	w.settle()
+	expect(t, "and does no more", w.annotated(), "")
+	expect(t, "held", w.held(), false)
+	expect(t, "those that are left", w.led(), "east:10.1.0.1")
+}
+
+// What a cluster says of an import shows nothing but that it is not as it should be.
+func TestNothingOfAnImportIsAsAClusterSaysThatLies(t *testing.T) {
+	sql := []mcs.ServicePort{{Name: "sql", Port: 5432}}
+	for name, test := range map[string]struct {
+		says multicluster.Theirs
+		want string
+	}{
+		"another type":                        {multicluster.Theirs{Known: true, Import: &mcs.ServiceImport{Spec: mcs.ServiceImportSpec{Type: mcs.Headless, Ports: sql}}}, "not of type ClusterSetIP"},
+		"another port":                        {importedAs([]mcs.ServicePort{{Name: "sql", Port: 22}}), "has no port 5432/TCP"},
+		"another protocol":                    {importedAs([]mcs.ServicePort{{Name: "sql", Port: 5432, Protocol: corev1.ProtocolUDP}}), "has no port 5432/TCP"},
+		"more ports":                          {importedAs(append([]mcs.ServicePort{{Name: "ssh", Port: 22}}, sql...)), ""},
+		"the machine itself as an address":    {importedAs(sql, "127.0.0.1"), ""},
+		"the metadata of a cloud":             {importedAs(sql, "169.254.169.254"), ""},
+		"an address that is none":             {importedAs(sql, "any"), ""},
+		"more addresses than there are":       {importedAs(sql, "10.0.0.1", "10.0.0.2", "10.0.0.3"), ""},
+		"a message that is longer than it is": {multicluster.Theirs{Problem: strings.Repeat("x", 1<<20)}, "xxx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, map[string]string{"east": ""})
+			w.serve()
+			w.pods = map[string][]string{"east": {"10.1.0.1"}}
+			w.theirs = map[string]multicluster.Theirs{"east": test.says}
+			w.export()
+			w.place(`{"east":{}}`)
+			w.settle()
+			got := w.imported()
+			if got.Spec.Type != mcs.ClusterSetIP || len(got.Spec.IPs) > 0 || len(got.Spec.Ports) != 1 || got.Spec.Ports[0].Port != 5432 {
+				t.Errorf("it is %+v", got.Spec)
+			}
+			ready := meta.FindStatusCondition(got.Status.Conditions, "Ready")
+			if !strings.Contains(ready.Message, test.want) || (ready.Status == metav1.ConditionTrue) != (test.want == "") || len(ready.Message) > 1024 {
+				t.Errorf("it says %s: %.200s", ready.Status, ready.Message)
+			}
+			expect(t, "its endpoints", w.led(), "east:10.1.0.1")
+		})
+	}
+}
+
+func TestAnImportThatSomebodyMadeIsLeftAloneWhereClustersCarryOutTheExport(t *testing.T) {
+	w := newWorld(t, map[string]string{"east": ""})
+	w.serve()
+	w.pods = map[string][]string{"east": {"10.1.0.1"}}
+	w.add(imports, &mcs.ServiceImport{
+		TypeMeta: metav1.TypeMeta{APIVersion: mcs.GroupVersion.String(), Kind: "ServiceImport"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "theirs"},
+	})
+	w.export()
+	w.place(`{"east":{}}`)
+	w.settle()
+	if got := w.imported(); got.UID != "theirs" || got.Spec.Type != "" || w.led() != "" {
+		t.Errorf("it is %+v, with %s", got, w.led())
 	}
 }
 

@@ -35,14 +35,17 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	}
 	r := &run{Controller: c, name: name, kind: kind, export: &mcs.ServiceExport{}}
 	there, err := r.read(ctx, kind, r.export)
+	if err == nil && there && r.export.DeletionTimestamp == nil && c.goesBelow(multicluster.ExportKind, r.export) {
+		return r.follow(ctx)
+	}
+	if err == nil {
+		c.Imports.Want(name, schema.GroupVersionResource{}, nil)
+	}
 	if err != nil || !there {
 		return err // what was made of one that is gone belonged to it
 	}
-	switch {
-	case r.export.DeletionTimestamp != nil:
+	if r.export.DeletionTimestamp != nil {
 		return r.failed(ctx, r.leave(ctx))
-	case c.goesBelow(multicluster.ExportKind, r.export):
-		return r.leave(ctx) // to an implementation in its clusters, whose status it has
 	}
 	if err := r.gather(); err != nil {
 		return err
@@ -163,14 +166,19 @@ func (r *run) carryOut(ctx context.Context) error {
 
 // leave takes back what the export has made, and lets it go. The Service is left as its users have it.
 func (r *run) leave(ctx context.Context) error {
-	if !slices.Contains(r.export.Finalizers, multicluster.Finalizer) {
-		return nil
-	}
 	if err := r.bringSlices(ctx, nil); err != nil {
 		return err
 	}
 	if err := r.deleteImport(ctx); err != nil {
 		return err
+	}
+	return r.letGo(ctx)
+}
+
+// letGo has the Service be as its users have it.
+func (r *run) letGo(ctx context.Context) error {
+	if !slices.Contains(r.export.Finalizers, multicluster.Finalizer) {
+		return nil
 	}
 	service, err := r.services.Services(r.name.Namespace).Get(r.name.Name)
 	if err == nil {

@@ -91,7 +91,7 @@ func (r *run) bringImport(ctx context.Context) (*mcs.ServiceImport, error) {
 		return nil, err
 	}
 	r.export.SetGroupVersionKind(r.kind.GroupVersion().WithKind(mcs.ServiceExportKindName)) // as it is stored
-	wanted := multicluster.Import(r.export, r.view.Service)
+	wanted := r.view.Import(r.export)
 	wanted.APIVersion = kind.GroupVersion().String()
 	client, live := r.Dynamic.Resource(kind).Namespace(r.name.Namespace), &mcs.ServiceImport{}
 	there, err := r.read(ctx, kind, live)

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const domain = "cluster.local"
+// domain is the zone of the cluster. Names in the zone of the clusterset mean the same there, as with the line for CoreDNS that docs/services.md has.
+const domain, clusterset = "cluster.local", "clusterset.local"
 
 // maxAliases bounds how many ExternalNames lead from one to the next.
 const maxAliases = 8
@@ -31,6 +32,9 @@ func (s *State) lookup(name, namespace string, aliases int) ([]netip.Addr, error
 		}
 	}
 	for _, full := range tried {
+		if below, ok := strings.CutSuffix(full, ".svc."+clusterset); ok {
+			full = below + ".svc." + domain
+		}
 		below, ok := strings.CutSuffix(full, ".svc."+domain)
 		if !ok {
 			continue

@@ -96,6 +96,8 @@ func TestANameIsLookedUpAsInTheCluster(t *testing.T) {
 		"one without a name by its address":        {name: "10-130-1-3.db", namespace: "shop", want: []string{"10.130.1.3"}},
 		"one without ports has pods too":           {name: "bare", namespace: "shop", want: []string{"10.130.2.1"}},
 		"a Service with an address has no pods":    {name: "web-0.web", namespace: "shop"},
+		"the zone of the clusterset":               {name: "web.shop.svc.clusterset.local", namespace: "bank", want: []string{"10.96.0.10"}},
+		"which is in no search list":               {name: "web.shop.svc.clusterset", namespace: "shop"},
 		"an alias leads on":                        {name: "alias", namespace: "shop", want: []string{"10.96.0.10"}},
 		"an alias of itself leads nowhere":         {name: "loop", namespace: "shop"},
 		"this machine":                             {name: "localhost", namespace: "shop", want: []string{"127.0.0.1"}},
