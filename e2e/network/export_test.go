@@ -207,3 +207,36 @@ spec: {type: ClusterSetIP, ips: [241.0.0.7], ports: [{name: sql, port: PORT, pro
 		t.Errorf("what the implementation made there is gone: %s", found.Stderr)
 	}
 }
+
+// Where clusters run an implementation of the API, an export is made wherever the Service has pods, and goes with them.
+func TestAnExportThatClustersCarryOutFollowsItsPods(t *testing.T) {
+	s := framework.NewScenario(t, meshed.Get(t))
+	define(s, s.Logical, s.East, s.West)
+	for _, cluster := range []string{"east", "west"} {
+		s.Logical.CLI("cluster", "join", cluster, "--cluster-kubeconfig", s.Environment.Clusters[cluster].Kubeconfig(),
+			"--allow-kind", "serviceexports.multicluster.x-k8s.io", "--allow-kind", "serviceimports.multicluster.x-k8s.io")
+	}
+	s.Logical.Apply(dbService, manifests.Pinned(manifests.Deployment("db", 1), "west"))
+	expect.RolledOut(s, "db", 1)
+	expect.Refused(t, s.Logical.TryInput(strings.Replace(dbExport, "{name: db}", "{name: db, annotations: {manifold.dev/exported-by: east}}", 1), "apply", "-f", "-"),
+		"metadata.annotations[manifold.dev/exported-by]", `"east"`, `"clusters"`)
+	s.Logical.Apply(strings.Replace(dbExport, "{name: db}", "{name: db, annotations: {manifold.dev/exported-by: clusters}}", 1))
+	exported := func(side, other *framework.Side, claim string) {
+		s.Helper()
+		side.Poll(claim, func() error {
+			if there := side.Try("get", "serviceexport", "db"); there.Code != 0 {
+				return framework.Failure(there)
+			}
+			if found := other.Try("get", "serviceexport", "db"); found.Code == 0 {
+				return fmt.Errorf("the other cluster has %s", found.Stdout)
+			}
+			return nil
+		})
+	}
+	exported(s.West, s.East, "it is exported in west, where the pods are")
+	imported(s.Logical, "its endpoints are shown", map[string][]string{"west": addressesOf(s.West, "db", 1)})
+	s.Logical.Kubectl("annotate", "deployment", "db", v1alpha1.AnnotationClusters+"=east", "--overwrite")
+	framework.AwaitList(s.West, "app=db", "the pods have moved", expect.Nothing[*corev1.Pod])
+	exported(s.East, s.West, "it is exported in east, where they are now")
+	imported(s.Logical, "its endpoints are those", map[string][]string{"east": addressesOf(s.East, "db", 1)})
+}

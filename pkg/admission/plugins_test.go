@@ -33,6 +33,10 @@ func TestPlugins(t *testing.T) {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationTraffic: value}}}
 	}
 
+	exportedBy := func(value string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Annotations: map[string]string{v1alpha1.AnnotationExportedBy: value}}}
+	}
+
 	for name, test := range map[string]struct {
 		plugin    string
 		user      string
@@ -72,6 +76,16 @@ func TestPlugins(t *testing.T) {
 			plugin: PinPlugin, user: "admin", operation: admission.Create,
 			resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gizmos"}, kind: "Gizmo",
 			object: namespace("east west"), wantError: "metadata.annotations[manifold.dev/clusters]",
+		},
+		"an export may be the clusters' to carry out": {
+			plugin: PinPlugin, user: "admin", operation: admission.Create,
+			resource: schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceexports"}, kind: "ServiceExport",
+			object: exportedBy("clusters"),
+		},
+		"an export for somebody else to carry out is refused with its path": {
+			plugin: PinPlugin, user: "admin", operation: admission.Create,
+			resource: schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1beta1", Resource: "serviceexports"}, kind: "ServiceExport",
+			object: exportedBy("cilium"), wantError: `metadata.annotations[manifold.dev/exported-by]: Unsupported value: "cilium": supported values: "clusters"`,
 		},
 		"a Service may say where its traffic goes": {
 			plugin: PinPlugin, user: "admin", operation: admission.Create, resource: corev1.SchemeGroupVersion.WithResource("services"), kind: "Service",

@@ -12,7 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 )
 
-// words refuses annotations by which users say where things run, where traffic goes and how long it drains, if they mean nothing.
+// words refuses annotations by which users say where things run, where traffic goes, how long it drains and who exports, if they mean nothing.
 type words struct {
 	*admission.Handler
 }
@@ -27,6 +27,7 @@ var validated = []struct {
 	{v1alpha1.AnnotationClusters, v1alpha1.ValidatePin},
 	{v1alpha1.AnnotationTraffic, v1alpha1.ValidateTraffic},
 	{v1alpha1.AnnotationDrainSeconds, v1alpha1.ValidateDrain},
+	{v1alpha1.AnnotationExportedBy, v1alpha1.ValidateExportedBy},
 }
 
 // Validate reports what is wrong with what is new or changed.

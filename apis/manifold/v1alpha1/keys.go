@@ -19,6 +19,7 @@ var userKeys = map[string]bool{
 	AnnotationRemove:        true,
 	AnnotationTraffic:       true,
 	AnnotationDrainSeconds:  true,
+	AnnotationExportedBy:    true,
 }
 
 // keptAnnotations are the reserved ones that Manifold writes on objects of the logical cluster. They are kept through whatever users write,

@@ -22,6 +22,9 @@ const (
 	// AnnotationTraffic is the user's word, on a Service or its namespace, about which of its pods a cluster is led to; see Traffic. The
 	// Service's own wins over its namespace's. It means something where clusters share a network.
 	AnnotationTraffic = "manifold.dev/traffic"
+	// AnnotationExportedBy is the user's word, on a ServiceExport, about who carries it out; see ExportedByClusters. Without it, Manifold does, unless the
+	// export is pinned or placed.
+	AnnotationExportedBy = "manifold.dev/exported-by"
 	// AnnotationDrainSeconds is the user's word, on a Service, an Ingress, a Gateway or a placement policy, about how long the last replicas behind
 	// an address stay in a cluster after the address has left the status; see DefaultDrain. The object's own wins over the policy's.
 	AnnotationDrainSeconds = "manifold.dev/drain-seconds"

@@ -31,6 +31,18 @@ func ValidateTraffic(value string, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, Traffic(value), Traffics())}
 }
 
+// ExportedByClusters is the value of AnnotationExportedBy that has implementations of the Multi-Cluster Services API in the clusters carry out a
+// ServiceExport, wherever the Service has pods.
+const ExportedByClusters = "clusters"
+
+// ValidateExportedBy refuses a value of AnnotationExportedBy that means nothing.
+func ValidateExportedBy(value string, path *field.Path) field.ErrorList {
+	if value == ExportedByClusters {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, []string{ExportedByClusters})}
+}
+
 // TrafficOf returns what counts for a Service with these annotations in a namespace with those. A value that means nothing, as on a namespace
 // that was annotated before anybody looked, counts as none.
 func TrafficOf(service, namespace map[string]string) Traffic {

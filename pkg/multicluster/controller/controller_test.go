@@ -2,6 +2,7 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -69,6 +70,12 @@ func newWorld(t *testing.T, clusters map[string]string) *world {
 			return true, nil, err
 		}
 		live := w.get(exports)
+		if annotations := patch.GetAnnotations(); annotations != nil {
+			now := live.GetAnnotations()
+			maps.Copy(now, annotations)
+			live.SetAnnotations(now)
+			return true, live, w.api.Tracker().Update(exports, live, "shop")
+		}
 		live.SetFinalizers(patch.GetFinalizers())
 		if live.GetDeletionTimestamp() != nil && len(live.GetFinalizers()) == 0 {
 			return true, live, w.api.Tracker().Delete(exports, "shop", "db")
@@ -564,6 +571,36 @@ func TestTheImportOfAnExportThatClustersCarryOutIsShownWithAllItsEndpoints(t *te
 	expect(t, "and does no more", w.annotated(), "")
 	expect(t, "held", w.held(), false)
 	expect(t, "those that are left", w.led(), "east:10.1.0.1")
+}
+
+func TestAnExportThatClustersCarryOutGoesWhereverItsServiceHasPods(t *testing.T) {
+	w := newWorld(t, map[string]string{"east": "", "west": ""})
+	w.serve()
+	w.export(func(e *mcs.ServiceExport) {
+		e.Annotations = map[string]string{v1alpha1.AnnotationExportedBy: v1alpha1.ExportedByClusters}
+	})
+	pin := func() string { return w.get(exports).GetAnnotations()[v1alpha1.AnnotationClusters] }
+	w.settle()
+	expect(t, "without pods it goes", pin(), "")
+	expect(t, "and Manifold exports", w.annotated(), "")
+	for _, step := range []struct {
+		pods map[string][]string
+		want string
+	}{
+		{map[string][]string{"east": {"10.1.0.1"}}, "east"},
+		{map[string][]string{"east": {"10.1.0.1"}, "west": {"10.2.0.1"}}, "east,west"},
+		{nil, "east,west"}, // between one pod and the next
+		{map[string][]string{"west": {"10.2.0.1"}}, "west"},
+		{map[string][]string{"west": {"10.2.0.1"}, "gone": {"10.3.0.1"}}, "west"}, // which is no cluster any more
+	} {
+		w.pods = step.pods
+		w.settle()
+		expect(t, fmt.Sprintf("with pods in %v it goes to", step.pods), pin(), step.want)
+	}
+	expect(t, "the status of the export", w.says(mcs.ServiceExportConditionReady), "")
+	if w.held() || w.annotated() != "" {
+		t.Error("Manifold carries it out as well")
+	}
 }
 
 // What a cluster says of an import shows nothing but that it is not as it should be.

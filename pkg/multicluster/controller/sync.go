@@ -35,7 +35,7 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	}
 	r := &run{Controller: c, name: name, kind: kind, export: &mcs.ServiceExport{}}
 	there, err := r.read(ctx, kind, r.export)
-	if err == nil && there && r.export.DeletionTimestamp == nil && c.goesBelow(multicluster.ExportKind, r.export) {
+	if err == nil && there && r.export.DeletionTimestamp == nil && (byClusters(r.export) || c.goesBelow(multicluster.ExportKind, r.export)) {
 		return r.follow(ctx)
 	}
 	if err == nil {

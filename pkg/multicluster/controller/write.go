@@ -46,9 +46,13 @@ func asMap(object any) (*unstructured.Unstructured, error) {
 
 // finalizers writes those of the export, which is as it was read.
 func (r *run) finalizers(ctx context.Context, all []string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"finalizers": all, "resourceVersion": r.export.ResourceVersion, "uid": r.export.UID,
-	}})
+	return r.patch(ctx, map[string]any{"finalizers": all})
+}
+
+// patch writes metadata of the export, which is as it was read.
+func (r *run) patch(ctx context.Context, metadata map[string]any) error {
+	metadata["resourceVersion"], metadata["uid"] = r.export.ResourceVersion, r.export.UID
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
@@ -60,7 +64,7 @@ func (r *run) finalizers(ctx context.Context, all []string) error {
 	if err != nil {
 		return err
 	}
-	r.export.Finalizers, r.export.ResourceVersion = stored.GetFinalizers(), stored.GetResourceVersion()
+	r.export.Finalizers, r.export.Annotations, r.export.ResourceVersion = stored.GetFinalizers(), stored.GetAnnotations(), stored.GetResourceVersion()
 	return nil
 }
 
