@@ -601,6 +601,10 @@ func TestAnExportThatClustersCarryOutGoesWhereverItsServiceHasPods(t *testing.T)
 	if w.held() || w.annotated() != "" {
 		t.Error("Manifold carries it out as well")
 	}
+	w.defined[multicluster.ImportKind] = false // nobody needs imports here for that
+	w.pods = map[string][]string{"east": {"10.1.0.1"}}
+	w.settle()
+	expect(t, "without the definition of imports it goes to", pin(), "east")
 }
 
 // What a cluster says of an import shows nothing but that it is not as it should be.

@@ -35,16 +35,16 @@ func (r *run) follow(ctx context.Context) error {
 	if err := r.letGo(ctx); err != nil {
 		return err
 	}
-	kind, defined := r.Kinds.Resource(multicluster.ImportKind)
-	if !defined {
-		r.queue.AddAfter(r.name, tryAgain)
-		return nil // whoever has an implementation may have no use for it here
-	}
 	if err := r.gather(); err != nil {
 		return err
 	}
 	if err := r.pin(ctx); err != nil {
 		return err
+	}
+	kind, defined := r.Kinds.Resource(multicluster.ImportKind)
+	if !defined {
+		r.queue.AddAfter(r.name, tryAgain)
+		return nil // whoever has an implementation may have no use for it here
 	}
 	r.export.SetGroupVersionKind(r.kind.GroupVersion().WithKind(mcs.ServiceExportKindName))
 	clusters := identity.DecisionOf(r.export).Clusters()
