@@ -9,11 +9,12 @@ import (
 
 // AuditEvent is what tests read of an audit log.
 type AuditEvent struct {
-	AuditID   string
-	Verb      string
-	Stage     string
-	ObjectRef struct{ Resource, Subresource, Namespace, Name string }
-	User      struct{ Username string }
+	AuditID     string
+	Verb        string
+	Stage       string
+	ObjectRef   struct{ Resource, Subresource, Namespace, Name string }
+	User        struct{ Username string }
+	Annotations map[string]string
 }
 
 // AwaitAudited waits until the audit log tells of a finished request in the scenario's namespace, and returns what it tells.

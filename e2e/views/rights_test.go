@@ -42,6 +42,11 @@ func TestAViewGivesNoRightsAndTakesOneOfItsOwn(t *testing.T) {
 	for _, cluster := range []string{"east", "west", "nowhere"} {
 		expect.Refused(t, editor.Try("get", "--raw", "/clusters/"+cluster+"/api/v1/namespaces/"+s.Namespace+"/configmaps"), "Forbidden")
 	}
+	// The audit tells of tries as well, and of which view they were.
+	expect.Refused(t, editor.Try("get", "--raw", "/clusters/west/api/v1/namespaces/"+s.Namespace+"/pods/none/log"), "Forbidden")
+	framework.AwaitAudited(s, func(e framework.AuditEvent) bool {
+		return e.ObjectRef.Subresource == "log" && e.ObjectRef.Name == "none" && e.Annotations["view.manifold.dev/cluster"] == "west"
+	})
 	expect.Refused(t, s.Logical.Try("get", "--raw", "/clusters/nowhere/api/v1/namespaces/"+s.Namespace+"/configmaps"), "NotFound", `"nowhere" not found`)
 	// Whoever is denied on the plain path learns the same here.
 	viewer := framework.ServiceAccount(s, "viewer", "view")
