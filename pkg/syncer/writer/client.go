@@ -1,7 +1,9 @@
 package writer
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -60,18 +63,40 @@ func (c REST) Patch(ctx context.Context, name string, of types.PatchType, patch 
 
 // Delete implements Client.
 func (c REST) Delete(ctx context.Context, live projection.Object, options metav1.DeleteOptions) error {
-	return c.about(c.Client.Delete()).Name(live.GetName()).Body(&options).Do(ctx).Error()
+	return answered(c.about(c.Client.Delete()).Name(live.GetName()).Body(&options).Do(ctx))
 }
 
 func (c REST) answer(result rest.Result) (projection.Object, error) {
 	if !c.Answers {
-		return nil, result.Error()
+		return nil, answered(result)
 	}
 	out := c.Kind.New()
 	if err := result.Into(out); err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// protobuf is what answers begin with that are in Kubernetes' encoding by that.
+var protobuf = []byte("k8s\x00")
+
+// mostShown is how much of an answer its error shows, in bytes.
+const mostShown = 80
+
+// answered returns why a write has failed. An answer that is not decoded is at least one of an API server: what stands before that, such as a gateway that asks
+// people to log in, says that all is well and has done nothing, and no watch would ever show that.
+func answered(result rest.Result) error {
+	if err := result.Error(); err != nil {
+		return err
+	}
+	body, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	if said := bytes.TrimSpace(body); !bytes.HasPrefix(said, []byte("{")) && !bytes.HasPrefix(body, protobuf) {
+		return fmt.Errorf("the answer is none of an API server, so it is not known what was written: %q", text.Line(string(said[:min(len(said), mostShown)]), mostShown))
+	}
+	return nil
 }
 
 // Dynamic is the Client of a custom kind. Its writes return what came of them.

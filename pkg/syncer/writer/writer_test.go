@@ -194,3 +194,44 @@ func TestErrorsThatLastAreShown(t *testing.T) {
 		})
 	}
 }
+
+// A gateway before the API server may answer in its place, and say that all is well. Nothing was written then, and no watch tells.
+func TestAnAnswerThatIsNoneOfAnAPIServerIsAnError(t *testing.T) {
+	builtin, _ := projection.ForResource(appsv1.SchemeGroupVersion.WithResource("deployments"))
+	live := &appsv1.Deployment{}
+	live.Name, live.UID = "web", "below"
+	for name, test := range map[string]struct {
+		body  string
+		fails bool
+	}{
+		"an object as JSON":      {body: `{"kind":"Deployment","apiVersion":"apps/v1"}`},
+		"an object as protobuf":  {body: "k8s\x00\n\x0c"},
+		"a page of a gateway":    {body: "<html><body>Please log in</body></html>", fails: true},
+		"a page without a word":  {body: "", fails: true},
+		"the end of something":   {body: `"}}`, fails: true},
+		"what a terminal obeys":  {body: "\x1b[2J", fails: true},
+		"an object after blanks": {body: "\n {}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, test.body)
+			}))
+			defer server.Close()
+			client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := Writer{Kind: builtin, Client: REST{Client: client.AppsV1().RESTClient(), Kind: builtin, Namespace: "shop"}}
+			for _, step := range []projection.Step{projection.Create, projection.Apply, projection.Delete} {
+				_, err := w.Act(t.Context(), projection.Action{Step: step}, live.DeepCopy(), live)
+				switch {
+				case (err != nil) != test.fails:
+					t.Errorf("%s: error %v, want one: %t", step, err, test.fails)
+				case err != nil && (Refused(err) || strings.Contains(err.Error(), "\x1b")):
+					t.Errorf("%s: error %q says that nothing was written: %t", step, err, Refused(err))
+				}
+			}
+		})
+	}
+}
