@@ -160,7 +160,7 @@ func overridden(kind projection.Kind, above projection.Object, cluster string) (
 	if err != nil {
 		return nil, err
 	}
-	if d := out.(*appsv1.Deployment); cluster == "east" {
+	if d := out.(*appsv1.Deployment); cluster == "east" && len(d.Spec.Template.Spec.Containers) > 0 {
 		d.Spec.Template.Spec.Containers[0].Image = "registry.east/" + d.Spec.Template.Spec.Containers[0].Image
 	}
 	return out, nil
