@@ -9,8 +9,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
-// Revision names what an object holds in a cluster: a revision of an application, and the target of it whose manifests count. The zero value
-// stands for the object as it stands.
+// Revision names what an object holds in a cluster: a revision of an application, and the target of it whose manifests count; or what was written through
+// the view of the cluster, see ViewContent. The zero value stands for the object as it stands.
 type Revision struct{ Name, Target string }
 
 // String is how an object names the revision that it is made of, "" for the zero value.
@@ -33,7 +33,7 @@ func ParseRevision(text string) Revision {
 // NamesRevisions reports whether an object names a revision for any cluster, as almost none does. It is quick to ask.
 func NamesRevisions(above metav1.Object) bool {
 	annotations := above.GetAnnotations()
-	return strings.Contains(annotations[v1alpha1.AnnotationPlacement], `"revision":`) ||
+	return annotations[v1alpha1.AnnotationViews] != "" || strings.Contains(annotations[v1alpha1.AnnotationPlacement], `"revision":`) ||
 		strings.Contains(annotations[v1alpha1.AnnotationStatus], `"revision":`)
 }
 
@@ -42,6 +42,9 @@ func NamesRevisions(above metav1.Object) bool {
 func RevisionIn(above metav1.Object, cluster string) Revision {
 	if !NamesRevisions(above) {
 		return Revision{}
+	}
+	if view, has := ViewsOf(above).Of(cluster); has {
+		return RevisionOf(view)
 	}
 	decision := DecisionOf(above)
 	if share, decided := decision[cluster]; decided {
@@ -60,9 +63,14 @@ func RevisionsOf(above metav1.Object) []Revision {
 	if !NamesRevisions(above) {
 		return []Revision{{}}
 	}
-	found := map[Revision]bool{}
-	for _, share := range DecisionOf(above) {
-		found[Revision{share.Revision, share.Target}] = true
+	found, views := map[Revision]bool{}, ViewsOf(above)
+	for _, view := range views {
+		found[RevisionOf(view)] = true
+	}
+	for cluster, share := range DecisionOf(above) {
+		if views.Index(cluster) < 0 {
+			found[Revision{share.Revision, share.Target}] = true
+		}
 	}
 	for _, last := range BreakdownOf(above) {
 		if last.Revision != "" {

@@ -26,15 +26,17 @@ var userKeys = map[string]bool{
 // who may have read them. All other reserved keys, and these as labels, are marks: they only mean something on objects in physical clusters,
 // or in the reports of syncers.
 var keptAnnotations = map[string]bool{
-	AnnotationPlacement:  true,
-	AnnotationStatus:     true,
-	AnnotationCluster:    true,
-	AnnotationNode:       true,
-	AnnotationPodUID:     true,
-	AnnotationPodCluster: true,
-	AnnotationOrphan:     true,
-	AnnotationView:       true,
-	AnnotationAuthors:    true,
+	AnnotationPlacement:    true,
+	AnnotationStatus:       true,
+	AnnotationCluster:      true,
+	AnnotationNode:         true,
+	AnnotationPodUID:       true,
+	AnnotationPodCluster:   true,
+	AnnotationOrphan:       true,
+	AnnotationView:         true,
+	AnnotationViews:        true,
+	AnnotationViewContents: true,
+	AnnotationAuthors:      true,
 }
 
 // markKeys are the reserved ones that only mean something on objects in physical clusters, or in the reports of syncers.

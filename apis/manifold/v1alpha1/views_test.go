@@ -53,3 +53,32 @@ func FuzzCutViewPath(f *testing.F) {
 		}
 	})
 }
+
+func TestViewsAreReadAsTheyAreWritten(t *testing.T) {
+	for text, want := range map[string]string{
+		`[{"cluster":"west","replicas":2},{"cluster":"east","replicas":5,"content":"abc"}]`: "",
+		`[{"cluster":"west"},{"cluster":"east","content":"abc"}]`:                           "",
+		`[{"cluster":"west"}]`: "fewer than two",
+		`[]`:                   "fewer than two",
+		`{"west":{}}`:          "parse the views",
+		`[{"cluster":"west"},{"cluster":"west","content":"abc"}]`:               "twice",
+		`[{"cluster":"West"},{"cluster":"east","content":"abc"}]`:               "not a cluster name",
+		`[{"cluster":"west"},{"cluster":"east"}]`:                               "first cluster alone",
+		`[{"cluster":"west","content":"a"},{"cluster":"east","content":"abc"}]`: "first cluster alone",
+		`[{"cluster":"west","replicas":-1},{"cluster":"east","content":"abc"}]`: "-1 replicas",
+	} {
+		got, err := ParseViews(text)
+		if want != "" {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want %q", text, err, want)
+			}
+			continue
+		}
+		if err != nil || got.String() != text || strings.Join(got.Clusters(), " ") != "east west" {
+			t.Errorf("%s is read as %v, %v", text, got, err)
+		}
+		if view, has := got.Of("east"); !has || view.Content != "abc" || got.Index("north") >= 0 {
+			t.Errorf("%s has %v for east", text, view)
+		}
+	}
+}

@@ -1,4 +1,5 @@
-// Package held says what an object of the logical cluster is in a cluster that is held at a revision of an application.
+// Package held says what an object of the logical cluster is in a cluster that is held at a revision of an application, or that holds it as it was
+// written through the view of the cluster.
 //
 // Everybody who asks what a cluster is to hold asks here: who projects the object, who finds out what it needs there, who checks what the cluster
 // shows of it, and who explains it.
@@ -85,6 +86,9 @@ func (v *Versions) At(kind projection.Kind, above projection.Object, at identity
 
 // HashAt returns the hash of the manifest that a revision has of an object. The error wraps ErrUnreadable.
 func (v *Versions) HashAt(kind projection.Kind, above projection.Object, at identity.Revision) (string, error) {
+	if name, viewed := at.ViewContent(); viewed {
+		return name, nil // also of one that another has replaced
+	}
 	found, err := v.find(kind, above, at)
 	return found.Hash, err
 }
@@ -93,6 +97,13 @@ func (v *Versions) HashAt(kind projection.Kind, above projection.Object, at iden
 func (v *Versions) find(kind projection.Kind, above projection.Object, at identity.Revision) (contents.Content, error) {
 	if kind.Custom {
 		return contents.Content{}, unreadable(kind, above, at, errors.New("objects of custom kinds cannot be held"))
+	}
+	if name, viewed := at.ViewContent(); viewed {
+		content, err := viewContent(above, name)
+		if err != nil {
+			return contents.Content{}, unreadable(kind, above, at, err)
+		}
+		return content, nil
 	}
 	if v == nil || v.reader == nil {
 		return contents.Content{}, unreadable(kind, above, at, errors.New("revisions are not read here"))
@@ -104,8 +115,29 @@ func (v *Versions) find(kind projection.Kind, above projection.Object, at identi
 	return found, nil
 }
 
+// viewContent returns what was written through the view of a cluster, which the object carries itself.
+func viewContent(above projection.Object, name string) (contents.Content, error) {
+	all, err := identity.ContentsOf(above)
+	if err != nil {
+		return contents.Content{}, err
+	}
+	manifest, err := all.Get(name)
+	if err != nil {
+		return contents.Content{}, err
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(manifest); err != nil {
+		return contents.Content{}, fmt.Errorf("read content %q of a view: %w", name, err)
+	}
+	return contents.Content{Object: out, Hash: name}, nil
+}
+
 // unreadable says what was to be held at what, and why it cannot be.
 func unreadable(kind projection.Kind, above projection.Object, at identity.Revision, err error) error {
+	if _, viewed := at.ViewContent(); viewed {
+		return fmt.Errorf("%s %s/%s is to be held as it was written through the view of cluster %q: %w: %w",
+			kind.GVK.Kind, above.GetNamespace(), above.GetName(), at.Target, ErrUnreadable, err)
+	}
 	application, _, _ := v1alpha1.ParseRevisionName(at.Name)
 	return fmt.Errorf("%s %s/%s is to be held at revision %q of Application %q, target %q: %w: %w",
 		kind.GVK.Kind, above.GetNamespace(), above.GetName(), at.Name, application, at.Target, ErrUnreadable, err)
@@ -134,6 +166,9 @@ type madeOf struct {
 // typed returns a manifest as an object of its kind, with defaults. It is shared.
 func (v *Versions) typed(kind projection.Kind, of contents.Content) (projection.Object, error) {
 	key := madeOf{kind.Resource.String(), of.Hash}
+	if v == nil {
+		return kind.Content(of.Object)
+	}
 	if known, ok := v.decoded.Get(key); ok {
 		return known.(projection.Object), nil
 	}

@@ -62,7 +62,7 @@ const ours = delivery.GroupName + "/"
 // annotations are those that Manifold alone writes.
 var annotations = []string{
 	v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster, v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID,
-	v1alpha1.AnnotationPodCluster, v1alpha1.AnnotationOrphan,
+	v1alpha1.AnnotationPodCluster, v1alpha1.AnnotationOrphan, v1alpha1.AnnotationView, v1alpha1.AnnotationViews, v1alpha1.AnnotationViewContents,
 }
 
 // Clean takes from an object what servers and Manifold write, and what would tie it to objects that it does not come with. It returns the paths of
