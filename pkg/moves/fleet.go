@@ -14,6 +14,8 @@ type Fleet struct {
 	// Replicas is how many its user asks for, First the first ordinal.
 	Replicas int32 `json:"replicas"`
 	First    int32 `json:"first,omitempty"`
+	// Apart says that each cluster holds what was written through its own view, so that none takes the place of any other.
+	Apart bool `json:"apart,omitempty"`
 	// Decision is what each cluster is to have in the end.
 	Decision placement.Decision `json:"decision,omitempty"`
 	// Rollout is what the workload's own strategy says of replacing its pods, Move what its policy says about moving it, nil if nothing.

@@ -212,7 +212,7 @@ func (f *Fleets) begin(w identity.Workload) *gathering {
 	demand := g.record.Demand
 	g.kind, g.counts = summary.ForResource(w.Kind.Resource)
 	g.fleet = Fleet{
-		Division: demand.Division, Ordinals: demand.Ordinals, Replicas: demand.Replicas, First: demand.First,
+		Division: demand.Division, Ordinals: demand.Ordinals, Replicas: demand.Replicas, First: demand.First, Apart: identity.Viewed(w.Object),
 		Decision: g.record.Decision, Rollout: demand.Rollout, Members: map[string]Member{},
 	}
 	return g
@@ -300,7 +300,7 @@ func (g *gathering) lost(cluster string) bool {
 // takesTurns reports whether a cluster updates its pods after others.
 func (g *gathering) takesTurns(cluster string) bool {
 	_, decided := g.fleet.Decision[cluster]
-	return g.counts && g.kind.TakesTurns() && decided && len(g.fleet.Decision) > 1 && g.lives[cluster] != nil
+	return g.counts && !g.fleet.Apart && g.kind.TakesTurns() && decided && len(g.fleet.Decision) > 1 && g.lives[cluster] != nil
 }
 
 // finish adds what no syncer tells.

@@ -41,6 +41,8 @@ func Next(f Fleet, cluster string) Step {
 // next is Next, whoever is led to the cluster.
 func (f Fleet) next(cluster string) Step {
 	switch {
+	case f.Apart && len(f.Decision) > 0:
+		return f.decided(cluster)
 	case f.Ordinals:
 		return f.nextOrdinals(cluster)
 	case f.Division == placement.Everywhere:

@@ -75,6 +75,29 @@ func TestNextOfReplicas(t *testing.T) {
 	}
 }
 
+func TestClustersThatHoldWhatTheirViewsSayWaitForNoOthers(t *testing.T) {
+	both := placement.Decision{"east": {Replicas: 1}, "west": {Replicas: 4}}
+	for name, test := range map[string]struct {
+		division placement.Division
+		decision placement.Decision
+		members  map[string]Member
+		want     Step
+	}{
+		"what shrinks does so although others do not serve": {placement.Divisible, both, map[string]Member{"east": serving(3), "west": empty}, Step{Share: placement.Share{Replicas: 1}}},
+		"what is taken away goes although others do not":    {placement.Divisible, whole("west", 4), map[string]Member{"east": serving(3), "west": empty}, Step{None: true}},
+		"so does what runs on each node":                    {placement.Everywhere, whole("west", 0), map[string]Member{"east": serving(3), "west": empty}, Step{None: true}},
+		"before anything is decided it keeps what it has": {placement.Divisible, nil, map[string]Member{"east": serving(3)},
+			Step{Share: placement.Share{Replicas: 3}, Held: true, Brief: true, Reason: nowhere}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := Fleet{Division: test.division, Apart: true, Replicas: 5, Decision: test.decision, Members: test.members}
+			if got := Next(f, "east"); got != test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
 func TestNextOfOrdinals(t *testing.T) {
 	share := func(start, replicas int32) placement.Share { return placement.Share{Start: start, Replicas: replicas} }
 	emptying := func(m *Member) { m.Emptying = true }

@@ -85,6 +85,9 @@ type Workload struct {
 	Tied map[string]bool
 	// Pin is the user's choice of clusters; nil leaves it to the policy. A pin of its own, if any, or else its namespace's.
 	Pin *v1alpha1.Pin
+	// Views has how many replicas each cluster is to run by its own view, where several clusters hold the workload each as it was written through
+	// its view. None of them takes any of another then. Nil for any other workload.
+	Views map[string]int32
 	// Repinned is true if the user has just chosen other clusters: then replicas are divided anew, where otherwise those that run
 	// stay.
 	Repinned bool

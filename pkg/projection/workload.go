@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1/validation"
@@ -196,7 +197,26 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		}
 		w.Pin = &pin
 	}
+	w.Views = viewsOf(in, demand.Replicas)
 	return w, nil
+}
+
+// viewsOf returns how many replicas each cluster is to run by its own view, nil if nobody has written any there. What nodes count has none that
+// anybody says.
+func viewsOf(in Object, otherwise int32) map[string]int32 {
+	text := in.GetAnnotations()[v1alpha1.AnnotationViews]
+	if text == "" {
+		return nil
+	}
+	views, err := v1alpha1.ParseViews(text)
+	if err != nil {
+		return nil // it is Manifold's, and an object without is what its pin says
+	}
+	out := make(map[string]int32, len(views))
+	for _, view := range views {
+		out[view.Cluster] = ptr.Deref(view.Replicas, otherwise)
+	}
+	return out
 }
 
 // workloads are those of kinds that end in pods.

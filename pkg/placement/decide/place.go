@@ -34,6 +34,9 @@ func Place(s placement.Snapshot, r placement.Request) placement.Result {
 	if r.Workload.Never != "" {
 		return nowhere(&r)
 	}
+	if len(r.Workload.Views) > 0 {
+		return placeViews(s, r)
+	}
 	f := rules.Filter(s, &r)
 	stuck.MakeWay(f)
 	stuck.Avoid(f)

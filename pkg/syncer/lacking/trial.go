@@ -60,7 +60,11 @@ func (c *Pods) unadmitted(w identity.Workload) (refused refusal, by string, err 
 			return refusal{reason: reasonOverrideRefused}, "overrides of " + overrides.Policy, nil
 		}
 	}
-	if at := identity.RevisionIn(w.Object, c.Name); at.Name != "" {
+	at := identity.RevisionIn(w.Object, c.Name)
+	if at.OfView() {
+		return refusal{reason: reasonRevisionRefused}, fmt.Sprintf("what was written through the view of cluster %q", at.Target), nil
+	}
+	if at.Name != "" {
 		return refusal{reason: reasonRevisionRefused}, fmt.Sprintf("the manifests of revision %s for target %q", at.Name, at.Target), nil
 	}
 	return refusal{}, "", nil

@@ -134,6 +134,10 @@ func (v *Versions) MayRun(cluster string, controller, decider identity.Workload)
 	if controller.Kind.Resource != identity.ReplicaSets || template == nil || controller.GetUID() == decider.GetUID() || v.given(decider, cluster, template) {
 		return nil
 	}
+	if identity.Viewed(decider.Object) {
+		return fmt.Errorf("cluster %q holds %s %s as it was written through its own view, and %s %s is of another one", cluster, decider.Kind.GVK.Kind, decider.GetName(),
+			controller.Kind.GVK.Kind, controller.GetName())
+	}
 	return fmt.Errorf("%s %s is held at revision %q in cluster %q, and %s %s is of another one", decider.Kind.GVK.Kind, decider.GetName(),
 		identity.RevisionIn(decider.Object, cluster).Name, cluster, controller.Kind.GVK.Kind, controller.GetName())
 }

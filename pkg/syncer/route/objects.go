@@ -50,6 +50,7 @@ func changed(kind projection.Kind, before, after projection.Object) bool {
 		!ptr.Equal(before.GetDeletionGracePeriodSeconds(), after.GetDeletionGracePeriodSeconds()) ||
 		!projection.SameAnnotations(before, after) ||
 		before.GetAnnotations()[v1alpha1.AnnotationClusters] != after.GetAnnotations()[v1alpha1.AnnotationClusters] ||
+		before.GetAnnotations()[v1alpha1.AnnotationViews] != after.GetAnnotations()[v1alpha1.AnnotationViews] ||
 		before.GetAnnotations()[v1alpha1.AnnotationTraffic] != after.GetAnnotations()[v1alpha1.AnnotationTraffic] ||
 		kind.Ended(before) != kind.Ended(after)
 }

@@ -60,7 +60,10 @@ func holders(above projection.Object) []string {
 
 // in tells what a cluster holds of a workload: as it stands or at a revision, with what policies change of it there.
 func (o Options) in(kind projection.Kind, above projection.Object, cluster string) v1alpha1.ClusterVersion {
-	out := v1alpha1.ClusterVersion{Cluster: cluster, Revision: identity.RevisionIn(above, cluster).Name}
+	out := v1alpha1.ClusterVersion{Cluster: cluster}
+	if at := identity.RevisionIn(above, cluster); !at.OfView() {
+		out.Revision = at.Name
+	}
 	fail := func(err error) v1alpha1.ClusterVersion {
 		out.Error = text.Line(err.Error(), longestError)
 		return out
