@@ -115,7 +115,7 @@ var serverRooms = map[string][]string{
 	"pkg/server/storage/pods":        {"identity", "ours", "storage/await", "storage/below", "storage/builtin", "storage/metadata"},
 	"pkg/server/storage/services":    {"ours", "storage/below", "storage/builtin"},
 	"pkg/server/storage/storagetest": {"storage/below"},
-	"pkg/server/storage/views":       {"views"},
+	"pkg/server/storage/views":       {"identity", "storage/metadata", "views"},
 	"pkg/server/storage/workloads":   {"identity", "storage/await", "storage/builtin", "storage/metadata"},
 	"pkg/server/trials":              {},
 	"pkg/server/views":               {},

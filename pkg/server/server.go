@@ -102,7 +102,7 @@ func newServer(c CompletedOptions) (*server, error) {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
 	c.joined.lister = s.controllers.joined
-	viewed := storageviews.New(s.controllers.projected)
+	viewed := storageviews.New(s.controllers.projected, s.controllers.authorizer)
 	if err := generic.serveViews(s.controllers, viewed); err != nil {
 		return nil, err
 	}

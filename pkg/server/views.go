@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
@@ -48,7 +49,11 @@ func (m *controllers) projected(kind projection.Kind, above projection.Object, c
 	}
 	decision := identity.DecisionOf(above)
 	if _, decided := decision[cluster]; !decided {
-		decision = placement.Decision{cluster: {Replicas: kind.Demand(above).Replicas}}
+		replicas := kind.Demand(above).Replicas
+		if view, has := identity.ViewsOf(above).Of(cluster); has {
+			replicas = ptr.Deref(view.Replicas, replicas)
+		}
+		decision = placement.Decision{cluster: {Replicas: replicas}}
 	}
 	overrides, err := m.engine.Overrides(kind, version.Object, cluster)
 	if err != nil {

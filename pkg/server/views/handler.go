@@ -22,7 +22,7 @@ type Objects interface {
 	Viewed(resource schema.GroupVersionResource) bool
 	// Check returns why an object does not count in the view of the context: NotFound if the cluster has no part of it, or Forbidden where it is to be
 	// written and is not that cluster's alone.
-	Check(ctx context.Context, resource schema.GroupVersionResource, name string, write bool) error
+	Check(ctx context.Context, resource schema.GroupVersionResource, subresource, name string, write bool) error
 }
 
 // Options is what a Handler asks.
@@ -124,7 +124,7 @@ func (h *Handler) refuse(ctx context.Context, cluster *v1alpha1.Cluster, info *r
 	if info.Subresource == "" || info.Name == "" || !h.Objects.Viewed(resource) {
 		return nil // the storage sees to it, with the object that it reads
 	}
-	return h.Objects.Check(request.WithNamespace(ctx, info.Namespace), resource, info.Name, writes(info.Verb))
+	return h.Objects.Check(request.WithNamespace(ctx, info.Namespace), resource, info.Subresource, info.Name, writes(info.Verb))
 }
 
 // refusal says why nothing of the sort is done through a view, "" where it depends on the object.

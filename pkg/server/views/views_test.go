@@ -119,7 +119,7 @@ func (objects) Viewed(resource schema.GroupVersionResource) bool {
 	return resource == configMaps || resource.Resource == "pods" || resource.Resource == "services" || resource.Resource == "serviceaccounts"
 }
 
-func (objects) Check(ctx context.Context, resource schema.GroupVersionResource, name string, write bool) error {
+func (objects) Check(ctx context.Context, resource schema.GroupVersionResource, subresource, name string, write bool) error {
 	if namespace, _ := request.NamespaceFrom(ctx); namespace != "shop" {
 		return apierrors.NewBadRequest("storage has to know the namespace")
 	}

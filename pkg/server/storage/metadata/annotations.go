@@ -5,6 +5,7 @@ package metadata
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,11 +17,25 @@ import (
 // ManagedAnnotations are written by Manifold alone.
 var ManagedAnnotations = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster,
 	v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID, v1alpha1.AnnotationPodCluster, v1alpha1.AnnotationOrphan, v1alpha1.AnnotationView,
-	v1alpha1.AnnotationAuthors}
+	v1alpha1.AnnotationViews, v1alpha1.AnnotationViewContents, v1alpha1.AnnotationAuthors}
 
 // KeepManaged has obj keep what old has of the annotations that Manifold alone writes.
 func KeepManaged(ctx context.Context, obj, old runtime.Object) {
-	KeepAnnotations(ctx, obj, old, ManagedAnnotations)
+	keys := ManagedAnnotations
+	if decided, _ := ctx.Value(viewsDecided{}).(bool); decided {
+		keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(ViewAnnotations, key) })
+	}
+	KeepAnnotations(ctx, obj, old, keys)
+}
+
+// ViewAnnotations say what clusters hold of an object by their views.
+var ViewAnnotations = []string{v1alpha1.AnnotationView, v1alpha1.AnnotationViews, v1alpha1.AnnotationViewContents}
+
+type viewsDecided struct{}
+
+// WithViewsDecided returns a context of a write in which the storage of views has written the ViewAnnotations itself, whoever asks for the write.
+func WithViewsDecided(ctx context.Context) context.Context {
+	return context.WithValue(ctx, viewsDecided{}, true)
 }
 
 // KeepAnnotations has obj keep what old has of the annotations.

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/warning"
@@ -23,10 +24,11 @@ import (
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/server/storage/metadata"
 )
 
 // hidden are the annotations that mean nothing in the view of one cluster. What is written through it leaves them as they are.
-var hidden = []string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationView}
+var hidden = append([]string{v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus}, metadata.ViewAnnotations...)
 
 // looker looks at objects of a kind through the view of a cluster.
 type looker struct {
@@ -66,22 +68,17 @@ func (l looker) sees(above projection.Object) bool {
 		from := identity.ShownFrom(above)
 		return from == "" || from == l.cluster
 	}
-	view := above.GetAnnotations()[v1alpha1.AnnotationView]
-	return view == "" || view == l.cluster
+	return !identity.OfAnotherView(above, l.cluster)
 }
 
-// owns reports whether an object is the cluster's alone, so that what is written through its view changes nothing elsewhere: a workload by its own
-// pin, which its user may have written as well; anything else was made through the view. What shows something of a cluster is that cluster's.
+// owns reports whether an object is the cluster's, or what the cluster holds of it is, so that what is written through its view changes nothing elsewhere: a
+// workload by its own pin, which its user may have written as well; anything else was made through the view. What shows something of a cluster is that
+// cluster's.
 func (l looker) owns(above projection.Object) bool {
 	if _, pod := above.(*corev1.Pod); l.kind.Mirror(above) {
 		return (pod || l.kind.Resource == identity.Claims) && identity.ShownFrom(above) == l.cluster
 	}
-	annotations := above.GetAnnotations()
-	if !l.kind.Workload {
-		return annotations[v1alpha1.AnnotationView] == l.cluster
-	}
-	pin, err := v1alpha1.ParsePin(annotations[v1alpha1.AnnotationClusters])
-	return err == nil && !pin.All && len(pin.Names) == 1 && pin.Names[0] == l.cluster
+	return l.heldBy(above).Index(l.cluster) >= 0
 }
 
 // neverHere reports whether an object, as long as it exists, is another cluster's: then not even its name is told. What was made through a view stays that
@@ -112,11 +109,14 @@ func (l looker) refusal(above projection.Object) error {
 
 // whose says which clusters have something of an object.
 func (l looker) whose(above projection.Object) string {
-	switch view := above.GetAnnotations()[v1alpha1.AnnotationView]; {
+	through := identity.MadeThrough(above)
+	switch {
 	case l.kind.Mirror(above):
 		return "it shows what something else makes"
-	case !l.kind.Workload && view != "":
-		return fmt.Sprintf("it was made through the view of cluster %q", view)
+	case len(through) == 1:
+		return fmt.Sprintf("it was made through the view of cluster %q", through[0])
+	case len(through) > 0:
+		return "it was made through the views of clusters " + strings.Join(through, ", ")
 	case !l.kind.Workload:
 		return "it was not made through a view, and goes wherever workloads need it"
 	}
@@ -126,11 +126,16 @@ func (l looker) whose(above projection.Object) string {
 	return "it was not made through a view, and placement decides which clusters run it"
 }
 
-// occupied is the answer to who makes an object whose name is taken by one that the cluster has no part of.
-func (l looker) occupied(above projection.Object) error {
+// others names the clusters beside this one that hold an object by their views.
+func (l looker) others(above projection.Object) string {
+	names := slices.DeleteFunc(l.heldBy(above).Clusters(), func(name string) bool { return name == l.cluster })
+	return strings.Join(names, ", ")
+}
+
+// occupied is the answer to who makes an object whose name is taken by one that the cluster has no part of, and cannot have.
+func (l looker) occupied(above projection.Object, because string) error {
 	err := apierrors.NewAlreadyExists(l.kind.Resource.GroupResource(), above.GetName())
-	err.ErrStatus.Message += fmt.Sprintf(" in the logical cluster, and is not cluster %q's: %s. One object has one content for all clusters: use another name or another "+
-		"namespace for each cluster", l.cluster, l.whose(above))
+	err.ErrStatus.Message += fmt.Sprintf(" in the logical cluster, and is not cluster %q's: %s. %s: use another name or another namespace for each cluster", l.cluster, l.whose(above), because)
 	return err
 }
 
@@ -140,8 +145,14 @@ func (l looker) show(ctx context.Context, obj runtime.Object) (shown runtime.Obj
 	if err != nil || !l.sees(above) {
 		return nil, false, err
 	}
+	view, apart := identity.ViewsOf(above).Of(l.cluster)
+	if apart {
+		if above, err = l.held(above, view); err != nil {
+			return nil, false, err
+		}
+	}
 	seen, changed := l.seen(ctx, above)
-	if !changed {
+	if !changed && !apart {
 		out := obj.DeepCopyObject()
 		return out, true, hide(out)
 	}
@@ -169,6 +180,21 @@ func (l looker) seen(ctx context.Context, above projection.Object) (out projecti
 	out.SetAnnotations(blend(above.GetAnnotations(), projected.GetAnnotations(), true))
 	count(out, identity.BreakdownOf(above), l.cluster)
 	return out, true
+}
+
+// internalOf is the version that storage has objects of a kind in.
+func internalOf(kind projection.Kind) schema.GroupVersion {
+	return schema.GroupVersion{Group: kind.GVK.Group, Version: runtime.APIVersionInternal}
+}
+
+// bare takes off an object who it is and how it stands.
+func bare(of projection.Object) {
+	value := reflect.ValueOf(of).Elem()
+	for _, name := range []string{"TypeMeta", "ObjectMeta", "Status"} {
+		if f := value.FieldByName(name); f.IsValid() {
+			f.SetZero()
+		}
+	}
 }
 
 // spec is the spec of a workload.
@@ -221,8 +247,10 @@ func (l looker) stamp(obj, old metav1.Object) error {
 			field.NewPath("metadata", "annotations").Key(v1alpha1.AnnotationClusters), pin,
 			fmt.Sprintf("what is written through the view of cluster %q is pinned there: leave the annotation out", l.cluster))})
 	}
-	if view, said := obj.GetAnnotations()[v1alpha1.AnnotationView]; said && view != l.cluster {
-		return apierrors.NewForbidden(l.kind.Resource.GroupResource(), obj.GetName(), fmt.Errorf("metadata.annotations[%s] is reserved for Manifold", v1alpha1.AnnotationView))
+	for _, key := range metadata.ViewAnnotations {
+		if said, has := obj.GetAnnotations()[key]; has && (key != v1alpha1.AnnotationView || said != l.cluster) {
+			return apierrors.NewForbidden(l.kind.Resource.GroupResource(), obj.GetName(), fmt.Errorf("metadata.annotations[%s] is reserved for Manifold", key))
+		}
 	}
 	if secret, ok := obj.(*api.Secret); ok && secret.Type == api.SecretTypeServiceAccountToken {
 		return apierrors.NewForbidden(l.kind.Resource.GroupResource(), obj.GetName(), fmt.Errorf("a token that is made for a Secret of type %s would be good "+

@@ -12,14 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/server/storage/metadata"
 	"github.com/manifold-dev/manifold/pkg/server/views"
 )
 
@@ -31,13 +36,14 @@ var notOneCluster = map[string]bool{"namespaces": true, "limitranges": true, "re
 
 // Viewed are the resources whose storage was changed.
 type Viewed struct {
-	project Project
-	stores  map[schema.GroupVersionResource]*store
+	project    Project
+	authorizer authorizer.UnconditionalAuthorizer
+	stores     map[schema.GroupVersionResource]*store
 }
 
 // New returns what changes storage. Nothing is projected before the server serves.
-func New(project Project) *Viewed {
-	return &Viewed{project: project, stores: map[schema.GroupVersionResource]*store{}}
+func New(project Project, authorizer authorizer.UnconditionalAuthorizer) *Viewed {
+	return &Viewed{project: project, authorizer: authorizer, stores: map[schema.GroupVersionResource]*store{}}
 }
 
 // stock is what the storage of every kind that goes to clusters offers. The server finds what it offers by type assertion.
@@ -76,8 +82,11 @@ func (v *Viewed) Change(storage map[string]rest.Storage, group string) error {
 		if more := hasMore(was); more != "" {
 			return fmt.Errorf("storage of %s is a %T, and views would hide that it is a %s", resource.Resource, was, more)
 		}
-		s := &store{stock: whole, kind: kind, project: v.project, deployments: v.deployments}
+		s := &store{stock: whole, kind: kind, project: v.project, authorizer: v.authorizer, deployments: v.deployments}
 		storage[resource.Resource], v.stores[resource] = s, s
+		if err := s.changeScale(storage); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -116,7 +125,7 @@ func hasMore(storage rest.Storage) string {
 func (v *Viewed) Viewed(resource schema.GroupVersionResource) bool { return v.stores[resource] != nil }
 
 // Check returns why an object does not count in the view of the context, see pkg/server/views.
-func (v *Viewed) Check(ctx context.Context, resource schema.GroupVersionResource, name string, write bool) error {
+func (v *Viewed) Check(ctx context.Context, resource schema.GroupVersionResource, subresource, name string, write bool) error {
 	s := v.stores[resource]
 	cluster, ok := views.From(ctx)
 	if s == nil || !ok {
@@ -131,6 +140,8 @@ func (v *Viewed) Check(ctx context.Context, resource schema.GroupVersionResource
 	switch {
 	case err != nil:
 		return err
+	case write && subresource == "status" && l.sees(above) && identity.Viewed(above):
+		return apierrors.NewForbidden(resource.GroupResource(), name, fmt.Errorf("its status is that of all clusters that hold it, among them %s", l.others(above)))
 	case write:
 		return l.refusal(above)
 	case !l.sees(above):
@@ -144,6 +155,8 @@ type store struct {
 	stock
 	kind    projection.Kind
 	project Project
+	// authorizer knows who may do what.
+	authorizer authorizer.UnconditionalAuthorizer
 	// deployments is the storage of those that control what is stored here.
 	deployments func() *store
 }
@@ -204,16 +217,20 @@ func (s *store) Get(ctx context.Context, name string, options *metav1.GetOptions
 
 // List implements rest.Lister. A page may have fewer objects than were asked for, and how many are left is not told: others' would be counted.
 func (s *store) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	list, err := s.stock.List(ctx, options)
 	cluster, ok := views.From(ctx)
-	if err != nil || !ok {
-		return list, err
+	if !ok {
+		return s.stock.List(ctx, options)
 	}
 	l := s.through(ctx, cluster)
+	options, selected := l.selects(options)
+	list, err := s.stock.List(ctx, options)
+	if err != nil {
+		return nil, err
+	}
 	shown := []runtime.Object{}
 	if err := meta.EachListItem(list, func(obj runtime.Object) error {
 		out, visible, err := l.show(ctx, obj)
-		if visible {
+		if visible && selected(out) {
 			shown = append(shown, out)
 		}
 		return err
@@ -239,14 +256,33 @@ func (s *store) List(ctx context.Context, options *metainternalversion.ListOptio
 
 // Watch implements rest.Watcher. What comes to the cluster is added, and what leaves it deleted, as for one who watches by labels.
 func (s *store) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
-	events, err := s.stock.Watch(ctx, options)
 	cluster, ok := views.From(ctx)
-	if err != nil || !ok {
-		return events, err
+	if !ok {
+		return s.stock.Watch(ctx, options)
+	}
+	l := s.through(ctx, cluster)
+	options, selected := l.selects(options)
+	events, err := s.stock.Watch(ctx, options)
+	if err != nil {
+		return nil, err
 	}
 	// Warnings go with the head of an answer, which has been sent when events come.
-	w := watcher{looker: s.through(ctx, cluster), ctx: warning.WithWarningRecorder(ctx, nobody{}), told: map[string]bool{}}
+	w := watcher{looker: l, selected: selected, ctx: warning.WithWarningRecorder(ctx, nobody{}), told: map[string]bool{}}
 	return watch.Filter(events, w.see), nil
+}
+
+// selects returns with what options objects are asked for, and which of what comes is meant: the labels of an object are not those that each cluster holds of it.
+func (l looker) selects(options *metainternalversion.ListOptions) (ask *metainternalversion.ListOptions, selected func(runtime.Object) bool) {
+	if !l.several() || options == nil || options.LabelSelector == nil || options.LabelSelector.Empty() {
+		return options, func(runtime.Object) bool { return true }
+	}
+	selector := options.LabelSelector
+	ask = options.DeepCopy()
+	ask.LabelSelector = nil
+	return ask, func(obj runtime.Object) bool {
+		accessor, is := obj.(metav1.Object)
+		return is && selector.Matches(labels.Set(accessor.GetLabels()))
+	}
 }
 
 // Create implements rest.Creater.
@@ -263,23 +299,61 @@ func (s *store) Create(ctx context.Context, obj runtime.Object, validate rest.Va
 	if err := l.stamp(accessor, nil); err != nil {
 		return nil, err
 	}
-	made, err := s.stock.Create(ctx, obj, validate, options)
-	if apierrors.IsAlreadyExists(err) {
-		return nil, s.taken(ctx, l, accessor.GetName(), err)
+	if name := accessor.GetName(); name != "" { // before what counts objects counts it
+		if found, err := s.stock.Get(ctx, name, &metav1.GetOptions{}); err == nil {
+			return s.join(ctx, l, found, obj, validate, options)
+		}
 	}
+	made, err := s.stock.Create(ctx, obj, validate, options)
 	return l.after(ctx, made, err)
 }
 
-// taken says more of a name that is taken by what the view does not show.
-func (s *store) taken(ctx context.Context, l looker, name string, err error) error {
-	found, lookErr := s.stock.Get(ctx, name, &metav1.GetOptions{})
-	if lookErr != nil {
-		return err
+// join has the cluster hold an object that others hold, as somebody makes it through the view. He has to have the right to change it besides.
+func (s *store) join(ctx context.Context, l looker, found, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	above, err := l.versioned(found)
+	if err != nil {
+		return nil, err
 	}
-	if above, lookErr := l.versioned(found); lookErr == nil && !l.sees(above) {
-		return l.occupied(above)
+	name := above.GetName()
+	if l.sees(above) {
+		return nil, apierrors.NewAlreadyExists(s.kind.Resource.GroupResource(), name)
 	}
-	return err
+	if err := l.mayJoin(above); err != nil {
+		return nil, err
+	}
+	if err := s.mayUpdate(ctx, above); err != nil {
+		return nil, err
+	}
+	info := &change{
+		UpdatedObjectInfo: rest.DefaultUpdatedObjectInfo(nil, func(context.Context, runtime.Object, runtime.Object) (runtime.Object, error) { return obj, nil }),
+		store:             s, looker: l, name: name, create: validate, force: true, makes: true,
+	}
+	update := &metav1.UpdateOptions{}
+	if options != nil {
+		update.DryRun, update.FieldManager, update.FieldValidation = options.DryRun, options.FieldManager, options.FieldValidation
+	}
+	changed, _, err := s.stock.Update(metadata.WithViewsDecided(ctx), name, info, validate, rest.ValidateAllObjectUpdateFunc, false, update)
+	return l.after(ctx, changed, err)
+}
+
+// mayUpdate asks for the right to change an object, for one who has asked to make it.
+func (s *store) mayUpdate(ctx context.Context, above metav1.Object) error {
+	who, known := request.UserFrom(ctx)
+	if !known {
+		who = &user.DefaultInfo{}
+	}
+	resource := s.kind.Resource
+	if known {
+		decision, _, err := s.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+			User: who, Verb: "update", ResourceRequest: true, Namespace: above.GetNamespace(), Name: above.GetName(),
+			APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource,
+		})
+		if err == nil && decision == authorizer.DecisionAllow {
+			return nil
+		}
+	}
+	return apierrors.NewForbidden(resource.GroupResource(), above.GetName(), fmt.Errorf("other clusters hold an object of this name, so that to make it here is to change it, "+
+		"and user %q may not update it", who.GetName()))
 }
 
 // Update implements rest.Updater, also for patches and applies.
@@ -287,13 +361,15 @@ func (s *store) Update(ctx context.Context, name string, info rest.UpdatedObject
 	force bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	cluster, ok := views.From(ctx)
+	decided := metadata.WithViewsDecided(ctx)
 	if !ok {
-		return s.stock.Update(ctx, name, info, create, update, force, options)
+		return s.stock.Update(decided, name, plain{info, s.through(ctx, "")}, create, update, force, options)
 	}
 	l := s.through(ctx, cluster)
-	obj, made, err := s.stock.Update(ctx, name, change{info, l}, create, update, force, options)
+	change := &change{UpdatedObjectInfo: info, store: s, looker: l, name: name, create: create, update: update, force: force}
+	obj, made, err := s.stock.Update(decided, name, change, create, update, force, options)
 	shown, err := l.after(ctx, obj, err)
-	return shown, made, err
+	return shown, made || change.joined, err
 }
 
 // after returns what was written as the view shows it.
@@ -318,18 +394,44 @@ func (s *store) Delete(ctx context.Context, name string, validate rest.ValidateO
 		return s.stock.Delete(ctx, name, validate, options)
 	}
 	l := s.through(ctx, cluster)
+	if found, err := s.stock.Get(ctx, name, &metav1.GetOptions{}); err == nil && identity.Viewed(found.(metav1.Object)) {
+		return s.leave(ctx, l, name, validate, options)
+	}
 	obj, gone, err := s.stock.Delete(ctx, name, func(ctx context.Context, obj runtime.Object) error {
 		above, err := l.versioned(obj)
 		if err != nil {
 			return err
 		}
-		if err := l.refusal(above); err != nil || validate == nil {
+		if err := l.refusal(above); err != nil {
 			return err
+		}
+		if identity.Viewed(above) {
+			return apierrors.NewConflict(s.kind.Resource.GroupResource(), name, fmt.Errorf("cluster %s has come to hold it meanwhile: try again", l.others(above)))
+		}
+		if validate == nil {
+			return nil
 		}
 		return validate(ctx, obj)
 	}, options)
 	shown, err := l.after(ctx, obj, err)
 	return shown, gone, err
+}
+
+// leave takes an object away from the cluster that others hold as well. It is gone from the view at once, and from the cluster once that has heard of it.
+func (s *store) leave(ctx context.Context, l looker, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	if options == nil {
+		options = &metav1.DeleteOptions{}
+	}
+	//nolint:staticcheck // whoever sets it means the same
+	if options.OrphanDependents != nil && *options.OrphanDependents || options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationOrphan {
+		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("%s %q is held by other clusters as well, so what cluster %q runs of it cannot be orphaned", s.kind.GVK.Kind, name, l.cluster))
+	}
+	w := &leaving{looker: l, preconditions: options.Preconditions, validate: validate}
+	_, _, err := s.stock.Update(metadata.WithViewsDecided(ctx), name, w, rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: options.DryRun})
+	if err != nil {
+		return nil, false, err
+	}
+	return w.last, true, nil
 }
 
 // DeleteCollection implements rest.CollectionDeleter. It is not answered in views.
@@ -339,48 +441,4 @@ func (s *store) DeleteCollection(ctx context.Context, validate rest.ValidateObje
 		return nil, apierrors.NewMethodNotSupported(s.kind.Resource.GroupResource(), "deletecollection")
 	}
 	return s.stock.DeleteCollection(ctx, validate, options, which)
-}
-
-// change is what somebody makes of an object that he sees through a view.
-type change struct {
-	rest.UpdatedObjectInfo
-	looker looker
-}
-
-// UpdatedObject implements rest.UpdatedObjectInfo.
-func (c change) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
-	accessor, err := meta.Accessor(old)
-	if err != nil {
-		return nil, err
-	}
-	if accessor.GetUID() == "" && accessor.GetResourceVersion() == "" { // it is made by this
-		obj, err := c.UpdatedObjectInfo.UpdatedObject(ctx, old)
-		if err != nil {
-			return nil, err
-		}
-		accessor, err := meta.Accessor(obj)
-		if err != nil {
-			return nil, err
-		}
-		return obj, c.looker.stamp(accessor, nil)
-	}
-	above, err := c.looker.versioned(old)
-	if err != nil {
-		return nil, err
-	}
-	if !c.looker.sees(above) {
-		return nil, c.looker.occupied(above)
-	}
-	if err := c.looker.refusal(above); err != nil {
-		return nil, err
-	}
-	seen, _, err := c.looker.show(ctx, old)
-	if err != nil {
-		return nil, err
-	}
-	wanted, err := c.UpdatedObjectInfo.UpdatedObject(ctx, seen.DeepCopyObject())
-	if err != nil {
-		return nil, err
-	}
-	return c.looker.merge(old, seen, wanted)
 }

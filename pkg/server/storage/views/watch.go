@@ -14,7 +14,9 @@ import (
 // watcher turns events of all objects into those that a view shows. One goroutine calls it.
 type watcher struct {
 	looker
-	ctx context.Context
+	// selected reports whether what the view shows of an object is asked for.
+	selected func(runtime.Object) bool
+	ctx      context.Context
 	// told has which objects the watch has shown, and with false those that it has told to be gone.
 	told map[string]bool
 }
@@ -43,7 +45,7 @@ func (w watcher) see(in watch.Event) (out watch.Event, keep bool) {
 	case err != nil:
 		status := apierrors.NewInternalError(err).Status()
 		return watch.Event{Type: watch.Error, Object: &status}, true
-	case visible:
+	case visible && w.selected(shown):
 		return w.shown(in.Type, keyOf(accessor), shown)
 	}
 	return w.gone(in.Type, keyOf(accessor), obj, accessor)

@@ -205,7 +205,7 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 func sameDemand(before, after placement.Workload) bool {
 	return before.Replicas == after.Replicas &&
 		maps.Equal(before.Requests, after.Requests) &&
-		maps.Equal(before.Labels, after.Labels) &&
+		maps.Equal(before.Labels, after.Labels) && maps.Equal(before.Views, after.Views) &&
 		before.Recreates == after.Recreates && sameClasses(before.Template, after.Template) &&
 		reflect.DeepEqual(before.Pin, after.Pin)
 }
