@@ -28,7 +28,9 @@ type held struct {
 	share   placement.Share
 	// everywhere tells that nobody asks for a number.
 	everywhere bool
-	overrides  projection.Overrides
+	// shared tells that the object goes where it is needed, and has no replicas.
+	shared    bool
+	overrides projection.Overrides
 	// callsLogical tells that the pods call the logical cluster.
 	callsLogical bool
 	// revision is the one that the cluster is held at, the zero value for none.
@@ -46,6 +48,8 @@ type held struct {
 func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, cluster string) (*held, error) {
 	kind, ok := projection.ForGVK(object.GroupVersionKind())
 	switch {
+	case ok && !kind.Workload && identity.Viewed(object):
+		return g.viewed(ctx, kind, object, cluster)
 	case projection.Routable(object.GroupVersionKind().GroupKind()):
 		return g.routed(ctx, object, cluster)
 	case !ok || !kind.Workload:
@@ -103,6 +107,31 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	return h, nil
 }
 
+// viewed finds out what a cluster holds of an object that goes where it is needed, and that several clusters hold as it was written through their views.
+func (g gatherer) viewed(ctx context.Context, kind projection.Kind, object *unstructured.Unstructured, cluster string) (*held, error) {
+	if views := identity.ViewsOf(object); views.Index(cluster) < 0 {
+		return nil, fmt.Errorf("clusters %s alone hold it, each as it was written through its own view", strings.Join(views.Clusters(), ", "))
+	}
+	typed := kind.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return nil, err
+	}
+	version, err := g.at(ctx, kind, typed, cluster)
+	if err != nil {
+		return nil, err
+	}
+	system, err := g.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	h := &held{above: version.Object, kind: kind.GVK.Kind, cluster: cluster, revision: version.Revision, shared: true}
+	h.projected, err = kind.Project(version.Object, projection.Part{Revision: version.Mark()}, projection.Target{LogicalCluster: string(system.UID), Cluster: cluster})
+	if err != nil {
+		h.projected, h.problem = nil, err.Error()
+	}
+	return h, nil
+}
+
 // exists reports whether a Secret or ConfigMap exists. What the user may not read is taken to.
 func (g gatherer) exists(ctx context.Context) func(projection.Reference) bool {
 	return func(ref projection.Reference) (is bool) {
@@ -136,6 +165,8 @@ func elsewhere(decision placement.Decision) string {
 // replicas says how many the cluster is to run.
 func (h *held) replicas() string {
 	switch {
+	case h.shared:
+		return "held there"
 	case h.everywhere:
 		return "as many replicas as its nodes say"
 	case h.share.Replicas == 1:
@@ -149,7 +180,9 @@ func (h *held) text(out io.Writer) error {
 		return h.routesText(out)
 	}
 	fmt.Fprintf(out, "%s %s/%s in cluster %s: %s\n\n", h.kind, h.above.GetNamespace(), h.above.GetName(), h.cluster, h.replicas())
-	if h.revision.Name != "" {
+	if h.revision.OfView() {
+		fmt.Fprint(out, "It is held as it was written through the view of the cluster.\n\n")
+	} else if h.revision.Name != "" {
 		fmt.Fprintf(out, "It is held at revision %s, with its manifests for target %s.\n\n", h.revision.Name, h.revision.Target)
 	}
 	if h.problem != "" {
@@ -157,6 +190,9 @@ func (h *held) text(out io.Writer) error {
 	}
 	if h.callsLogical {
 		fmt.Fprint(out, "Its pods call the API of the logical cluster.\n\n")
+	}
+	if h.shared {
+		return nil
 	}
 	if len(h.overrides.Items) == 0 {
 		_, err := fmt.Fprintln(out, "No policy overrides anything there.")

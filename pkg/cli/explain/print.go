@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/cli/output"
 	"github.com/manifold-dev/manifold/pkg/cli/verdict"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
@@ -102,6 +103,8 @@ func named(revision, target string) string {
 	switch {
 	case revision == "":
 		return nothing
+	case identity.Revision{Name: revision}.OfView():
+		return "of its view"
 	case target != "" && target != delivery.DefaultTarget:
 		revision = fmt.Sprintf("%s (%s)", revision, target)
 	}

@@ -1,7 +1,9 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,6 +98,10 @@ type Event struct {
 func explain(o *observed) (*Report, error) {
 	r := &Report{Kind: o.object.GetKind(), Namespace: o.object.GetNamespace(), Name: o.object.GetName(), Events: events(o.events)}
 	r.Held = identity.DecisionOf(o.object).HeldAt()
+	views := identity.ViewsOf(o.object)
+	if len(views) > 0 {
+		r.Held = fmt.Sprintf("held as it was written through the view of each cluster, %s: the object says what %s holds", strings.Join(views.Clusters(), ", "), views[0].Cluster)
+	}
 	if o.replicas == nil {
 		r.Note, r.Service = unplaced(o.object), o.service
 		if o.custom {
@@ -128,6 +134,14 @@ func explain(o *observed) (*Report, error) {
 		verdicts = o.result.Verdicts
 	}
 	r.Clusters = clusters(o.decision, breakdown, verdicts)
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		if view, has := views.Of(c.Name); has && c.Share != nil {
+			at, share := identity.RevisionOf(view), *c.Share
+			share.Revision, share.Target = at.Name, at.Target
+			c.Share = &share
+		}
+	}
 	for i := range r.Clusters {
 		r.Clusters[i].Remedies = o.remedies[r.Clusters[i].Name]
 	}

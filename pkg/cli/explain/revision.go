@@ -26,6 +26,9 @@ func (g gatherer) at(ctx context.Context, kind projection.Kind, above projection
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	revisions, secrets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace), cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace)
 	names := []string{revision.Name}
+	if revision.OfView() {
+		names = nil // the object carries it itself
+	}
 	for i := 0; i < len(names); i++ {
 		found, err := g.manifold.DeliveryV1alpha1().ApplicationRevisions(above.GetNamespace()).Get(ctx, names[i], metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
