@@ -271,7 +271,7 @@ func (l looker) stamp(obj, old metav1.Object) error {
 		annotations[v1alpha1.AnnotationView] = l.cluster
 	}
 	obj.SetAnnotations(annotations)
-	return nil
+	return l.pinJobs(obj)
 }
 
 // merge returns what becomes of an object above when somebody changes what the view shows of it, from seen to wanted: what was changed is changed above,

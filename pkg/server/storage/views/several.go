@@ -27,6 +27,7 @@ import (
 // inOnePlace are the kinds of which one name is one thing in all clusters: what has an identity, data or progress of its own.
 var inOnePlace = map[string]bool{
 	"persistentvolumeclaims": true, "pods": true, "replicasets": true, "replicationcontrollers": true, "statefulsets": true, "jobs": true,
+	"cronjobs": true,
 }
 
 // mostContents bounds the contents that an object carries, in bytes: annotations may have 256 KiB together.

@@ -60,7 +60,7 @@ type stock interface {
 
 // InGroup reports whether an API group has anything that is seen and written through views.
 func InGroup(group string) bool {
-	return slices.ContainsFunc(projection.Kinds(), func(kind projection.Kind) bool { return mayBeOneClusters(kind, group) })
+	return slices.ContainsFunc(kinds(), func(kind projection.Kind) bool { return mayBeOneClusters(kind, group) })
 }
 
 func mayBeOneClusters(kind projection.Kind, group string) bool {
@@ -69,7 +69,7 @@ func mayBeOneClusters(kind projection.Kind, group string) bool {
 
 // Change wraps the storage of an API group in its version v1.
 func (v *Viewed) Change(storage map[string]rest.Storage, group string) error {
-	for _, kind := range projection.Kinds() {
+	for _, kind := range kinds() {
 		resource := kind.Resource
 		was, served := storage[resource.Resource]
 		if !served || !mayBeOneClusters(kind, group) {

@@ -159,7 +159,7 @@ func (m *memory) Delete(ctx context.Context, name string, validate rest.Validate
 
 func stored(t *testing.T, resource string, objects ...runtime.Object) (*store, *memory) {
 	t.Helper()
-	i := slices.IndexFunc(projection.Kinds(), func(kind projection.Kind) bool { return kind.Resource.Resource == resource })
+	i := slices.IndexFunc(kinds(), func(kind projection.Kind) bool { return kind.Resource.Resource == resource })
 	m := &memory{resource: resource, objects: map[string]runtime.Object{}, events: watch.NewFakeWithOptions(watch.FakeOptions{ChannelSize: 32})}
 	m.list = func() runtime.Object { return &api.ConfigMapList{} }
 	if resource == "deployments" {
@@ -168,7 +168,7 @@ func stored(t *testing.T, resource string, objects ...runtime.Object) (*store, *
 	for _, obj := range objects {
 		m.put(obj)
 	}
-	return &store{stock: m, kind: projection.Kinds()[i], project: overridden, deployments: func() *store { return nil }}, m
+	return &store{stock: m, kind: kinds()[i], project: overridden, deployments: func() *store { return nil }}, m
 }
 
 // overridden projects a Deployment by its share, with the image that an override has in east.
