@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -127,10 +128,12 @@ func TestWhatIsNotOneClustersAloneIsNotWrittenThroughItsView(t *testing.T) {
 	}
 	expect.Refused(t, east.TryInput(settings("common", "red"), "apply", "-f", "-"), `is not cluster "east"'s alone`)
 
-	// A name that another cluster's view has is taken, and its content is not told.
-	for _, manifest := range []string{settings("blue", "red"), manifests.Deployment("web", 5)} {
-		expect.Refused(t, west.TryInput(manifest, "apply", "-f", "-"), "already exists", `is not cluster "west"'s`, "another name or another namespace")
-		expect.Refused(t, west.TryInput(manifest, "apply", "--server-side", "-f", "-"), "already exists")
+	// A name that all share is taken, and so is that of what has an identity of its own. What another cluster's view has is not shown.
+	expect.Refused(t, west.TryInput(settings("common", "red"), "create", "-f", "-"), "already exists")
+	east.Apply(manifests.Database("db", 1))
+	for _, args := range [][]string{{"create"}, {"apply", "--server-side"}} {
+		expect.Refused(t, west.TryInput(manifests.Database("db", 1, func(d *appsv1.StatefulSet) { d.Labels = map[string]string{"of": "west"} }), append(args, "-f", "-")...), "already exists",
+			`is not cluster "west"'s`, "another name or another namespace")
 	}
 	for _, kind := range []string{"configmap/blue", "deployment/web"} {
 		expect.Refused(t, west.Try("get", kind), "not found")
@@ -147,7 +150,14 @@ func TestWhatIsNotOneClustersAloneIsNotWrittenThroughItsView(t *testing.T) {
 	expect.Refused(t, east.Try("annotate", "deployment/web", v1alpha1.AnnotationClusters+"=west", "--overwrite"), "leave the annotation out")
 	expect.Refused(t, east.TryInput("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\n"+
 		"spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n", "create", "-f", "-"), "are not one cluster's")
-	expect.Refused(t, east.Try("create", "cronjob", "tick", "--image=web:1", "--schedule=* * * * *"), "are not one cluster's")
+	// A CronJob stays in the logical cluster, and its Jobs run where it was written.
+	east.Kubectl("create", "cronjob", "tick", "--image=web:1", "--schedule=0 0 1 1 *")
+	expect.Refused(t, west.Try("get", "cronjob", "tick"), "not found")
+	if got := s.Logical.Kubectl("get", "cronjob", "tick", "-o", `jsonpath={.metadata.annotations.manifold\.dev/view} {.spec.jobTemplate.metadata.annotations.manifold\.dev/clusters}`); got != "east east" {
+		t.Errorf("the CronJob is stored as of %s", got)
+	}
+	east.Kubectl("create", "job", "tock", "--from=cronjob/tick")
+	framework.Await(s.East, "tock", "is there", func(*batchv1.Job) bool { return true })
 	if after := s.Logical.Kubectl("get", "deployment/shared", "configmap/common", "-o", "jsonpath="+written); after != before {
 		t.Errorf("something of it was written: %s, then %s", before, after)
 	}

@@ -81,6 +81,9 @@ func (v *Versions) At(kind projection.Kind, above projection.Object, at identity
 	if err != nil {
 		return Version{}, unreadable(kind, above, at, err)
 	}
+	if at.OfView() {
+		object.SetManagedFields(content.GetManagedFields()) // which tell what its writer has chosen
+	}
 	return Version{Object: object, Revision: at, Hash: found.Hash}, nil
 }
 
