@@ -536,3 +536,28 @@ func TestEachViewHasAScaleOfItsOwn(t *testing.T) {
 		t.Errorf("its scale is not written: %v", err)
 	}
 }
+
+func TestAViewTellsOfARolloutWhateverOthersSay(t *testing.T) {
+	s, m := shared(t)
+	d := m.objects["web"].(*apps.Deployment)
+	d.Generation, d.Status.ObservedGeneration, d.Status.Replicas, d.Status.UpdatedReplicas = 7, 5, 9, 1
+	d.Annotations[decision] = `{"east":{"replicas":2},"west":{"replicas":5}}`
+	for name, test := range map[string]struct {
+		breakdown              string
+		observed, updated, all int32
+	}{
+		"its cluster has seen it":               {`{"east":{"generation":5,"replicas":2},"west":{"generation":7,"replicas":5,"updated":5,"available":5}}`, 7, 5, 5},
+		"its cluster alone has said anything":   {`{"west":{"generation":7,"replicas":5,"updated":4}}`, 7, 4, 5},
+		"its cluster has not seen it":           {`{"east":{"generation":7,"replicas":2,"updated":2},"west":{"generation":6,"replicas":5,"updated":5}}`, 6, 5, 5},
+		"its cluster has not said anything yet": {`{"east":{"generation":7,"replicas":2,"updated":2}}`, 0, 0, 0},
+	} {
+		d.Annotations[breakdown] = test.breakdown
+		obj, err := s.Get(seenBy(t, "west"), "web", &metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := obj.(*apps.Deployment).Status; got.ObservedGeneration != int64(test.observed) || got.UpdatedReplicas != test.updated || got.Replicas != test.all {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
