@@ -212,7 +212,7 @@ func (f *Fleets) begin(w identity.Workload) *gathering {
 	demand := g.record.Demand
 	g.kind, g.counts = summary.ForResource(w.Kind.Resource)
 	g.fleet = Fleet{
-		Division: demand.Division, Ordinals: demand.Ordinals, Replicas: demand.Replicas, First: demand.First, Apart: identity.Viewed(w.Object),
+		Division: demand.Division, Ordinals: demand.Ordinals, Replicas: demand.Replicas, First: demand.First, Apart: len(identity.MadeThrough(w.Object)) > 0,
 		Decision: g.record.Decision, Rollout: demand.Rollout, Members: map[string]Member{},
 	}
 	return g

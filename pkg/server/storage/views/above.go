@@ -37,15 +37,21 @@ func (p plain) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.O
 		return obj, nil // it is made by this, and starts without
 	}
 	metadata.KeepAnnotations(ctx, obj, old, metadata.ViewAnnotations)
-	if !identity.Viewed(was) {
+	viewed := identity.Viewed(was)
+	if !viewed && (!p.looker.kind.Workload || len(identity.MadeThrough(was)) == 0) {
 		return obj, nil
 	}
 	if !samePin(is, was) {
 		for _, key := range metadata.ViewAnnotations {
 			metadata.SetAnnotation(is, key, "")
 		}
-		warning.AddWarning(ctx, "", fmt.Sprintf("%s %q is not held any more as it was written through the views of clusters: they all are to hold what it says here",
-			p.looker.kind.GVK.Kind, was.GetName()))
+		if viewed {
+			warning.AddWarning(ctx, "", fmt.Sprintf("%s %q is not held any more as it was written through the views of clusters: they all are to hold what it says here",
+				p.looker.kind.GVK.Kind, was.GetName()))
+		}
+		return obj, nil
+	}
+	if !viewed {
 		return obj, nil
 	}
 	return obj, p.refuse(old, obj)

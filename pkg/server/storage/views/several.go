@@ -189,14 +189,11 @@ func (l looker) whole(above, first projection.Object, views v1alpha1.Views, cont
 	}
 	names := strings.Join(views.Clusters(), ",")
 	annotate(out, v1alpha1.AnnotationClusters, names)
+	annotate(out, v1alpha1.AnnotationView, names) // also of a workload that one cluster is left with: what leaves the others waits for nothing there
 	if len(views) == 1 {
 		setReplicas(out, views[0].Replicas)
-		for _, key := range []string{v1alpha1.AnnotationViews, v1alpha1.AnnotationViewContents, v1alpha1.AnnotationView} {
-			annotate(out, key, "")
-		}
-		if !l.kind.Workload {
-			annotate(out, v1alpha1.AnnotationView, names)
-		}
+		annotate(out, v1alpha1.AnnotationViews, "")
+		annotate(out, v1alpha1.AnnotationViewContents, "")
 		return l.stored(out)
 	}
 	used := identity.Contents{}
@@ -209,7 +206,6 @@ func (l looker) whole(above, first projection.Object, views v1alpha1.Views, cont
 			"use another name or another namespace for some of them", names, l.kind.GVK.Kind, above.GetName(), len(text), mostContents))
 	}
 	setReplicas(out, sum(views))
-	annotate(out, v1alpha1.AnnotationView, names)
 	annotate(out, v1alpha1.AnnotationViews, views.String())
 	annotate(out, v1alpha1.AnnotationViewContents, text)
 	return l.stored(out)

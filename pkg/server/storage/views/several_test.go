@@ -178,7 +178,7 @@ func TestAClusterLeavesAnObjectThatIsDeletedThroughItsView(t *testing.T) {
 			t.Fatalf("%v %t %v", obj, gone, err)
 		}
 		above := m.objects["web"].(*apps.Deployment)
-		if above.Annotations[pin] != left[0] || above.Annotations[view]+above.Annotations[allViews]+above.Annotations[carried] != "" {
+		if above.Annotations[pin] != left[0] || above.Annotations[view] != left[0] || above.Annotations[allViews]+above.Annotations[carried] != "" {
 			t.Errorf("without %s it is stored with %v", first, above.Annotations)
 		}
 		for cluster, want := range map[string]string{first: "nothing", left[0]: left[1], "": left[1]} {
@@ -189,6 +189,15 @@ func TestAClusterLeavesAnObjectThatIsDeletedThroughItsView(t *testing.T) {
 		if _, _, err := s.Delete(seenBy(t, first), "web", all, nil); !apierrors.IsNotFound(err) {
 			t.Errorf("it leaves twice: %v", err)
 		}
+		// Now it is written at the logical cluster again, and moved by a pin as any other.
+		if _, err := update(seenBy(t, ""), s, "web", func(obj runtime.Object) { obj.(*apps.Deployment).Spec.MinReadySeconds = 1 }); err != nil || m.objects["web"].(metav1.Object).GetAnnotations()[view] != left[0] {
+			t.Errorf("it is not written at the logical cluster: %v", err)
+		}
+		kept := m.objects["web"].DeepCopyObject()
+		if _, err := update(seenBy(t, ""), s, "web", func(obj runtime.Object) { obj.(*apps.Deployment).Annotations[pin] = "north" }); err != nil || m.objects["web"].(metav1.Object).GetAnnotations()[view] != "" {
+			t.Errorf("it is not taken back: %v", err)
+		}
+		m.put(kept)
 		if _, _, err := s.Delete(seenBy(t, left[0]), "web", all, nil); err != nil || len(m.objects) != 0 {
 			t.Errorf("after the last one has left there is %v, %v", m.objects, err)
 		}
