@@ -73,9 +73,12 @@ func (p plain) refuse(old, obj runtime.Object) error {
 
 // byViews says of an object that it is written through views.
 func (l looker) byViews(above projection.Object) error {
-	clusters := identity.ViewsOf(above).Clusters()
-	return fmt.Errorf("clusters %s hold it each as it was written through its own view: write it there, by the same address with %s and so on. To have them all hold what "+
-		"is written here, change the annotation %s with it", strings.Join(clusters, ", "), v1alpha1.ViewPath(strings.Join(clusters[:min(1, len(clusters))], "")), v1alpha1.AnnotationClusters)
+	var names, paths []string
+	for _, cluster := range identity.ViewsOf(above).Clusters() {
+		names, paths = append(names, cluster), append(paths, v1alpha1.ViewPath(cluster))
+	}
+	return fmt.Errorf("clusters %s hold it each as it was written through its own view: write it there, by the same address with %s. To have them all hold what "+
+		"is written here, change the annotation %s with it", strings.Join(names, ", "), strings.Join(paths, " or "), v1alpha1.AnnotationClusters)
 }
 
 // samePin reports whether two versions of an object are pinned to the same clusters.

@@ -2,6 +2,7 @@ package views
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -246,4 +247,4 @@ func (w *leaving) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 	return w.looker.without(above)
 }
 
-var errHeldAlone = fmt.Errorf("all other clusters have left it meanwhile: try again")
+var errHeldAlone = errors.New("all other clusters have left it meanwhile: try again")
