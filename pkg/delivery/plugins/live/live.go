@@ -70,6 +70,8 @@ type Board struct {
 	synced  []cache.InformerSynced
 	changed func(cache.ObjectName)
 	places  *work.Places
+	// within is how long a plugin may take about one deploy target.
+	within time.Duration
 
 	mu    sync.Mutex
 	found map[types.UID][]v1alpha1.PluginTargetStatus
@@ -81,6 +83,7 @@ type Board struct {
 func New(o Options) (*Board, error) {
 	b := &Board{
 		Options: o, queue: work.NewQueue[cache.ObjectName](o.Queues.Of("live"), firstRetry, lastRetry), changed: func(cache.ObjectName) {},
+		within: answers,
 		places: work.NewPlaces(atOnce, atOnceOf),
 		found:  map[types.UID][]v1alpha1.PluginTargetStatus{}, lacking: map[string]int64{},
 	}
@@ -275,7 +278,7 @@ func (b *Board) note(plugin plugins.Plugin) {
 func (b *Board) ask(
 	ctx context.Context, app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision, plugin plugins.Plugin, target string,
 ) (status v1alpha1.PluginTargetStatus, supported bool) {
-	ctx, enough := context.WithTimeout(ctx, answers)
+	ctx, enough := context.WithTimeout(ctx, b.within)
 	defer enough()
 	var answer *livestate.GetLivestateResponse
 	supported, why := b.withFiles(ctx, app, revision, plugin, "what is there", func(files *source.DeploymentSource) (err error) {
@@ -322,7 +325,7 @@ func (b *Board) withFiles(
 	case code == codes.Unimplemented:
 		return false, ""
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return false, fmt.Sprintf("plugin %q has not told within %s %s", plugin.Name, answers, about)
+		return false, fmt.Sprintf("plugin %q has not told within %s %s", plugin.Name, b.within, about)
 	case err != nil:
 		return false, fmt.Sprintf("plugin %q does not tell %s: %s: %s", plugin.Name, about, code, grpcstatus.Convert(err).Message())
 	case cleaned != nil:

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -36,6 +37,8 @@ type toy struct {
 	conn  grpc.ClientConnInterface
 	says  map[string]error
 	lacks bool
+	// hangs is the place about which it never answers.
+	hangs string
 	// differs is what it says of drift, if it serves that.
 	differs map[string]*drift.TargetDrift
 	asked   int
@@ -43,13 +46,16 @@ type toy struct {
 	broken  error
 }
 
-func (p *toy) GetLivestate(_ context.Context, in *livestate.GetLivestateRequest) (*livestate.GetLivestateResponse, error) {
+func (p *toy) GetLivestate(ctx context.Context, in *livestate.GetLivestateRequest) (*livestate.GetLivestateResponse, error) {
 	p.asked++
 	if p.lacks {
 		return nil, grpcstatus.Error(codes.Unimplemented, "")
 	}
 	if len(in.DeployTargets) != 1 || in.DeploySource.GetCommitHash() != "web-v1" || in.ApplicationId != "a" {
 		return nil, grpcstatus.Error(codes.Internal, "this is not what was to be asked: "+in.String())
+	}
+	if in.DeployTargets[0] == p.hangs {
+		<-ctx.Done()
 	}
 	if err := p.says[in.DeployTargets[0]]; err != nil {
 		return nil, err
@@ -96,13 +102,14 @@ func TestPluginsAreAskedAboutEachOfTheirDeployTargets(t *testing.T) {
 		want   string
 		asked  int
 	}{
-		"both are well":            {want: "dev Synced; prod Synced", asked: 2},
-		"one cannot be read":       {plugin: toy{says: map[string]error{"dev": grpcstatus.Error(codes.Internal, "no\nroute")}}, want: `dev Unknown plugin "toy" does not tell what is there: Internal: no route; prod Synced`, asked: 2},
-		"one is the application's": {app: func(app *v1alpha1.Application) { app.Spec.Plugins[0].DeployTargets = []string{"prod"} }, want: "prod Synced", asked: 1},
-		"it is not supported":      {plugin: toy{lacks: true}, want: "", asked: 1},
-		"the plugin is not ready":  {plugin: toy{why: "it starts"}, app: func(app *v1alpha1.Application) { app.Spec.Plugins[0].DeployTargets = []string{"prod"} }, want: `prod Unknown plugin "toy" is not ready: it starts`},
-		"a place is gone":          {app: func(app *v1alpha1.Application) { app.Spec.Plugins[0].DeployTargets = []string{"moon"} }, want: `moon Unknown spec.plugins[0].deployTargets[0]: plugin "toy" has no deploy target "moon"; it has dev, prod`},
-		"there are no files":       {plugin: toy{broken: fmt.Errorf("no such commit")}, want: "dev Unknown no such commit; prod Unknown no such commit"},
+		"both are well":              {want: "dev Synced; prod Synced", asked: 2},
+		"one cannot be read":         {plugin: toy{says: map[string]error{"dev": grpcstatus.Error(codes.Internal, "no\nroute")}}, want: `dev Unknown plugin "toy" does not tell what is there: Internal: no route; prod Synced`, asked: 2},
+		"one is the application's":   {app: func(app *v1alpha1.Application) { app.Spec.Plugins[0].DeployTargets = []string{"prod"} }, want: "prod Synced", asked: 1},
+		"it never answers about one": {plugin: toy{hangs: "dev"}, want: `dev Unknown plugin "toy" has not told within 500ms what is there; prod Synced`, asked: 2},
+		"it is not supported":        {plugin: toy{lacks: true}, want: "", asked: 1},
+		"the plugin is not ready":    {plugin: toy{why: "it starts"}, app: func(app *v1alpha1.Application) { app.Spec.Plugins[0].DeployTargets = []string{"prod"} }, want: `prod Unknown plugin "toy" is not ready: it starts`},
+		"a place is gone":            {app: func(app *v1alpha1.Application) { app.Spec.Plugins[0].DeployTargets = []string{"moon"} }, want: `moon Unknown spec.plugins[0].deployTargets[0]: plugin "toy" has no deploy target "moon"; it has dev, prod`},
+		"there are no files":         {plugin: toy{broken: fmt.Errorf("no such commit")}, want: "dev Unknown no such commit; prod Unknown no such commit"},
 		"it tells what differs, too": {plugin: toy{differs: map[string]*drift.TargetDrift{
 			"dev": {DeployTarget: "dev", Resources: []*drift.ResourceDrift{{Name: "a", Kind: drift.ResourceDrift_CHANGED}}}, "prod": {DeployTarget: "prod"},
 		}}, want: "dev OutOfSync resources that differ from what was released: 1 Changed:a; prod Synced", asked: 2},
@@ -132,6 +139,7 @@ func TestPluginsAreAskedAboutEachOfTheirDeployTargets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			b.within = 500 * time.Millisecond
 			told := 0
 			b.Watch(func(cache.ObjectName) { told++ })
 			app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "a"}}

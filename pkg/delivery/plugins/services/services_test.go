@@ -102,6 +102,17 @@ func TestWhatIsKeptOfAReleaseAndOfAnApplication(t *testing.T) {
 	}
 }
 
+func TestAPluginNamesItselfAsItKnowsItself(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Called = func(plugin string) string { return "the_" + plugin } })
+	toy := w.as("toy")
+	for name, want := range map[string]codes.Code{"the_toy": codes.OK, "toy": codes.OK, "": codes.OK, "the_other": codes.PermissionDenied, "other": codes.PermissionDenied} {
+		_, err := toy.GetDeploymentPluginMetadata(t.Context(), &pipedservice.GetDeploymentPluginMetadataRequest{DeploymentId: "uid-web-1", PluginName: name, Key: "a"})
+		if status.Code(err) != want {
+			t.Errorf("as %q: %v, want %s", name, err, want)
+		}
+	}
+}
+
 // A plugin that knows the IDs of all gets at nothing that is another one's.
 func TestAPluginGetsAtNothingOfAnotherOne(t *testing.T) {
 	w := newWorld(t)

@@ -188,6 +188,16 @@ spec:
 	if len(found.CommitHash) != 40 {
 		t.Errorf("commit %q, which is to be the value of a label", found.CommitHash)
 	}
+	// A plugin finds what is for it by how it knows itself.
+	s.Called = func(plugin string) string { return "the_" + plugin }
+	again, cleanAgain, err := s.Prepare(t.Context(), of, as, "toy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cleanAgain()
+	if want := strings.Replace(want, "    toy:", "    the_toy:", 1); string(again.ApplicationConfig) != want {
+		t.Errorf("the file is\n%s", again.ApplicationConfig)
+	}
 }
 
 func TestCredentialsGoToTheirOwnRepositoryAlone(t *testing.T) {
