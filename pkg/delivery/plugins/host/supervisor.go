@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins"
@@ -34,6 +36,8 @@ type supervisor struct {
 	name string
 	// changed tells that something else is wanted.
 	changed chan struct{}
+	// failures bound how often others are told of what does not end the plugin.
+	failures *rate.Limiter
 	// files are the names of those that lie in its folder because of its spec. Only run has to do with them.
 	files []string
 
@@ -47,7 +51,7 @@ type supervisor struct {
 }
 
 func newSupervisor(h *Host, name string, seen Seen) *supervisor {
-	return &supervisor{host: h, name: name, changed: make(chan struct{}, 1), status: Status{
+	return &supervisor{host: h, name: name, changed: make(chan struct{}, 1), failures: rate.NewLimiter(rate.Every(failuresEvery), failuresAtOnce), status: Status{
 		Reason: v1alpha1.PluginReasonStarting, Message: "it has not been started yet",
 		Incarnation: seen.Incarnation, Restarts: seen.Restarts, Stages: seen.Stages, RefetchedFor: seen.RefetchedFor,
 	}}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
@@ -18,6 +19,9 @@ const (
 	// forTools is what names of records and logs have behind the plugin's that are about installing tools. No name of a plugin has a dot.
 	forTools = ".tools"
 	shell    = "/bin/sh"
+	// failuresAtOnce is how many failures of scripts are shown at once, and failuresEvery how often for long.
+	failuresAtOnce = 10
+	failuresEvery  = 10 * time.Second
 )
 
 // Tools lets plugins install tools by scripts of their own, each as the plugin itself. It implements services.Installer.
@@ -43,8 +47,17 @@ func (t Tools) Installed(plugin, file string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// Run runs a script in the folder of a plugin, as its user and within its limits. It ends with ctx, with all that it has started.
+// Run runs a script in the folder of a plugin, as its user and within its limits. It ends with ctx, with all that it has started. That it has failed is shown on the
+// plugin, which may keep it to itself.
 func (t Tools) Run(ctx context.Context, plugin, script string) error {
+	err := t.run(ctx, plugin, script)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.Host.failed(plugin, "install a tool: "+err.Error())
+	}
+	return err
+}
+
+func (t Tools) run(ctx context.Context, plugin, script string) error {
 	h := t.Host
 	ends, err := h.enter()
 	if err != nil {
@@ -95,6 +108,16 @@ func (t Tools) Run(ctx context.Context, plugin, script string) error {
 		why += "; it last wrote: " + strings.Join(said, " | ")
 	}
 	return errors.New(why)
+}
+
+// failed shows on a plugin that something has failed that does not end it, unless that happens all the time: each is a write of its status.
+func (h *Host) failed(name, why string) {
+	h.mu.Lock()
+	s := h.plugins[name]
+	h.mu.Unlock()
+	if s != nil && s.failures.AllowN(h.Clock.Now(), 1) {
+		s.note(func(of *Status) { of.LastError, of.LastErrorAt = why, h.Clock.Now() })
+	}
 }
 
 // enter has the host wait for whoever calls it, and returns what is closed when they have to leave.

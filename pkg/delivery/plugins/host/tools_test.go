@@ -70,7 +70,7 @@ func TestScriptsOfToolsRunAsThePluginAndLeaveItAlone(t *testing.T) {
 }
 
 func TestAScriptThatFailsSaysWhy(t *testing.T) {
-	_, tools, _, _ := installing(t)
+	h, tools, _, _ := installing(t)
 	for name, test := range map[string]struct{ script, want string }{
 		"by its code":      {"echo no such host >&2; exit 3", "the script exited with code 3; it last wrote: no such host"},
 		"by a signal":      {"kill -9 $$", "ended by signal SIGKILL"},
@@ -82,6 +82,9 @@ func TestAScriptThatFailsSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if err := tools.Run(t.Context(), "a", test.script); err == nil || !strings.Contains(err.Error(), test.want) || len(err.Error()) > 1200 {
 				t.Errorf("it says %v, want %q", err, test.want)
+			}
+			if of, _ := h.Status("a"); !of.Ready || !strings.HasPrefix(of.LastError, "install a tool: ") || !strings.Contains(of.LastError, test.want) {
+				t.Errorf("the plugin shows %+v", of)
 			}
 		})
 	}
