@@ -167,15 +167,30 @@ func (o *PlanOptions) Run(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := knownTargets(head, o.Targets); err != nil {
+	found := &plan{Application: o.Name, Revision: head.Name, Targets: []planTarget{}}
+	switch {
+	case !application.Spec.PluginsOnly:
+		if err := knownTargets(head, o.Targets); err != nil {
+			return false, err
+		}
+		o.targets(ctx, application, head, found)
+	case len(o.Targets) > 0:
+		return false, fmt.Errorf("application %q is delivered by plugins alone, and has no targets: leave --target out", o.Name)
+	}
+	o.plugins(ctx, application, head.Name, found)
+	if err := o.Output.Print(o.Out, found, func(out io.Writer) error { return found.print(out) }); err != nil {
 		return false, err
 	}
+	return found.differs(), found.failed()
+}
+
+// targets adds what would change in the targets of an application. Those that plugins alone deliver have none, though there are files in their revisions.
+func (o *PlanOptions) targets(ctx context.Context, application *v1alpha1.Application, head *v1alpha1.ApplicationRevision, found *plan) {
 	p := newPlanner(manifests.New(ctx, o.client, o.core), &o.trier, o.Namespace)
 	spec := read.Spec(application.Spec, head)
 	p.prune, p.drift, p.spec, p.options = application.Spec.Prune, o.drift, spec.Drift, read.Copies(spec)
 	p.routes = traffic.Maker{Namespace: o.Namespace, Name: o.Name, Traffic: spec.Traffic}
 	_, p.routes.Subset = p.options.Selecting(delivery.Primary)
-	found := &plan{Application: o.Name, Revision: head.Name}
 	for i := range head.Spec.Targets {
 		name := head.Spec.Targets[i].Name
 		if len(o.Targets) > 0 && !slices.Contains(o.Targets, name) {
@@ -187,11 +202,6 @@ func (o *PlanOptions) Run(ctx context.Context) (bool, error) {
 	if !o.drift {
 		o.clusters(ctx, application, head, found)
 	}
-	o.plugins(ctx, application, head.Name, found)
-	if err := o.Output.Print(o.Out, found, func(out io.Writer) error { return found.print(out) }); err != nil {
-		return false, err
-	}
-	return found.differs(), found.failed()
 }
 
 // wanted is the revision that is compared with.

@@ -125,3 +125,34 @@ func TestAnApplicationThatWasNeverReleasedHasNoSilentPlugins(t *testing.T) {
 		t.Errorf("before a release, silent are %q", got)
 	}
 }
+
+func TestAnApplicationThatPluginsAloneDeliverHasNoTargets(t *testing.T) {
+	v1 := holding(t, revision("web", 1), []string{"default"}, []string{configMap("web", "1")})
+	v2 := holding(t, revision("web", 2), []string{"default"}, []string{configMap("web", "2")})
+	for name, test := range map[string]struct {
+		drift   bool
+		targets []string
+		want    string
+		fails   string
+	}{
+		"a plan is of its plugins alone":       {want: "Plugin terraform in dev: nothing changes\n"},
+		"and so are differences":               {drift: true, want: "Plugin terraform in dev: Synced\n"},
+		"nobody looks at a target of it":       {targets: []string{"default"}, fails: "delivered by plugins alone"},
+		"nor where somebody asks what differs": {drift: true, targets: []string{"default"}, fails: "delivered by plugins alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := plugged()
+			app.Spec.Plugins, app.Status.Plugins = app.Spec.Plugins[:1], app.Status.Plugins[:1]
+			client := fake.NewSimpleClientset(app, v1, v2)
+			client.PrependReactor("create", "applications", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, &v1alpha1.ApplicationPreview{Previews: []v1alpha1.PluginPreview{{Plugin: "terraform", DeployTarget: "dev", NoChange: true}}}, nil
+			})
+			streams, _, out, _ := genericiooptions.NewTestIOStreams()
+			o := &PlanOptions{IOStreams: streams, subject: subject{Namespace: "shop", Name: "web", client: client}, drift: test.drift, Targets: test.targets}
+			differs, err := o.Run(t.Context())
+			if differs || (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) || out.String() != test.want {
+				t.Errorf("it prints %q, want %q; differs: %t, error %v", out.String(), test.want, differs, err)
+			}
+		})
+	}
+}
