@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -30,22 +29,7 @@ pipeline:
 // awaitRelease waits until the release of a revision is as it should be.
 func awaitRelease(s *framework.Scenario, revision, claim string, check func(v1alpha1.Release) bool) v1alpha1.Release {
 	s.Helper()
-	var last v1alpha1.Release
-	s.Logical.Poll("the release of "+revision+" "+claim, func() error {
-		all, err := fetch[v1alpha1.ReleaseList](s, "releases")
-		if err != nil {
-			return err
-		}
-		for _, release := range all.Items {
-			if release.Spec.Revision == revision {
-				if last = release; check(release) {
-					return nil
-				}
-			}
-		}
-		return fmt.Errorf("it is %s: %s; stages are %+v", last.Status.Phase, last.Status.Message, last.Status.Stages)
-	})
-	return last
+	return s.AwaitRelease(revision, claim, check)
 }
 
 func awaitPhase(s *framework.Scenario, revision string, phase v1alpha1.ReleasePhase) v1alpha1.Release {

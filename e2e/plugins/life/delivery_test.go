@@ -1,9 +1,7 @@
 package life
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,21 +17,7 @@ import (
 func sdkPlugin(s *framework.Scenario, name, program string, more ...string) {
 	s.Helper()
 	path := framework.PluginProgram(s.T, program)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Logical.Apply(fmt.Sprintf(`
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Plugin
-metadata: {name: %s}
-spec:
-  url: file://%s
-  sha256: "%s"
-  gracePeriodSeconds: 3
-%s
-`, name, path, sumOf(content), strings.Join(more, "\n")))
-	removeAtEnd(s, name)
+	apply(s, name, path, sumOfFile(s.T, path), append([]string{"  gracePeriodSeconds: 3"}, more...)...)
 	awaitReady(s, name, 1)
 }
 
@@ -70,29 +54,6 @@ func ran(folder, version string) (count int) {
 	return count
 }
 
-func awaitRelease(s *framework.Scenario, revision, claim string, holds func(v1alpha1.Release) bool) (last v1alpha1.Release) {
-	s.Helper()
-	s.Logical.Poll("the release of "+revision+" "+claim, func() error {
-		var all v1alpha1.ReleaseList
-		result := s.Logical.Try("get", "releases", "-o", "json")
-		if result.Code != 0 {
-			return errors.New(result.String())
-		}
-		if err := json.Unmarshal([]byte(result.Stdout), &all); err != nil {
-			return err
-		}
-		for _, release := range all.Items {
-			if release.Spec.Revision == revision {
-				if last = release; holds(release) {
-					return nil
-				}
-			}
-		}
-		return fmt.Errorf("it is %s: %s; stages are %+v", last.Status.Phase, last.Status.Message, last.Status.Stages)
-	})
-	return last
-}
-
 func succeeded(release v1alpha1.Release) bool {
 	return release.Status.Phase == v1alpha1.ReleaseSucceeded
 }
@@ -123,13 +84,31 @@ func TestAPlatformThatOnlyAPluginKnowsGetsACanary(t *testing.T) {
 	sdkPlugin(s, "waits", tools.WaitsPluginOldest)
 
 	s.Logical.Apply(application("one"))
-	first := awaitRelease(s, "site-v1", "has succeeded", succeeded)
+	first := s.AwaitRelease("site-v1", "has succeeded", succeeded)
 	if first.Status.Plan.Strategy != v1alpha1.StrategyQuickSync || ran(platform, "one") != 4 {
 		t.Errorf("the first release is a %s, and %d instances run", first.Status.Plan.Strategy, ran(platform, "one"))
 	}
 
+	// What a release would change can be asked without one, of plugins that tell it and of those that do not.
+	for command, want := range map[string][]string{
+		"app plan site":             {"Plugin toy in here: "},
+		"app diff site":             {"Plugin toy in here: Synced", "Plugin waits: not supported"},
+		"app get site":              {"toy", "not supported"},
+		"tree application/site":     {"Plugin toy/here"},
+		"app plan site -o json":     {`"deployTarget": "here"`},
+		"app diff site --exit-code": {"Plugin toy in here: Synced"},
+	} {
+		s.Logical.Poll(command+" tells of plugins", func() error {
+			result := s.Logical.TryCLI(strings.Fields(command)...)
+			if err := framework.Failure(result); err != nil {
+				return err
+			}
+			return framework.Contains(result.Stdout, want...)
+		})
+	}
+
 	s.Logical.Apply(application("two"))
-	second := awaitRelease(s, "site-v2", "waits for people, as a plugin has it", runsStage("TOY_WAIT_APPROVAL"))
+	second := s.AwaitRelease("site-v2", "waits for people, as a plugin has it", runsStage("TOY_WAIT_APPROVAL"))
 	if one, two := ran(platform, "one"), ran(platform, "two"); one != 3 || two != 1 {
 		t.Errorf("the canary has %d instances beside %d", two, one)
 	}
@@ -143,12 +122,12 @@ func TestAPlatformThatOnlyAPluginKnowsGetsACanary(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitReady(s, "waits", 1)
-	awaitRelease(s, "site-v2", "waits still", runsStage("TOY_WAIT_APPROVAL"))
+	s.AwaitRelease("site-v2", "waits still", runsStage("TOY_WAIT_APPROVAL"))
 	s.Logical.CLI("release", "approve", second.Name)
-	awaitRelease(s, "site-v2", "waits for people, as we have it", runsStage("WAIT_APPROVAL"))
+	s.AwaitRelease("site-v2", "waits for people, as we have it", runsStage("WAIT_APPROVAL"))
 	s.Logical.CLI("release", "approve", second.Name)
 	// The plugin dies once with half of the work done, and the stage is entered again.
-	second = awaitRelease(s, "site-v2", "has succeeded", succeeded)
+	second = s.AwaitRelease("site-v2", "has succeeded", succeeded)
 	if got := ran(platform, "two"); got != 4 {
 		t.Errorf("%d instances have the new version", got)
 	}
@@ -164,7 +143,7 @@ func TestAPlatformThatOnlyAPluginKnowsGetsACanary(t *testing.T) {
 
 	// What goes wrong is taken back by the plugin.
 	s.Logical.Apply(strings.Replace(application("three"), "percent: 25", "percent: 25, fail: no such luck", 1))
-	failed := awaitRelease(s, "site-v3", "has failed", func(release v1alpha1.Release) bool { return release.Status.EndTime != nil })
+	failed := s.AwaitRelease("site-v3", "has failed", func(release v1alpha1.Release) bool { return release.Status.EndTime != nil })
 	if succeeded(failed) || ran(platform, "two") != 4 {
 		t.Errorf("it is %s: %s, and %d instances have the version before", failed.Status.Phase, failed.Status.Message, ran(platform, "two"))
 	}

@@ -54,10 +54,25 @@ func sumOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+func sumOfFile(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sumOf(content)
+}
+
 // add applies a plugin with a configuration and further lines of its spec, and takes it away when the test ends.
 func add(s *framework.Scenario, name, config string, more ...string) {
 	s.Helper()
 	path, sum := rogue(s.T)
+	apply(s, name, path, sum, append([]string{"  gracePeriodSeconds: 2", "  config: " + config}, more...)...)
+}
+
+// apply applies a plugin with further lines of its spec, and takes it away when the test ends.
+func apply(s *framework.Scenario, name, path, sum string, lines ...string) {
+	s.Helper()
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: delivery.manifold.dev/v1alpha1
 kind: Plugin
@@ -65,10 +80,8 @@ metadata: {name: %s}
 spec:
   url: file://%s
   sha256: "%s"
-  gracePeriodSeconds: 2
-  config: %s
 %s
-`, name, path, sum, config, strings.Join(more, "\n")))
+`, name, path, sum, strings.Join(lines, "\n")))
 	removeAtEnd(s, name)
 }
 
@@ -280,13 +293,7 @@ func TestPluginsThatMisbehaveHarmNobody(t *testing.T) {
 	add(s, "honest", "{stages: [HONEST_SYNC]}")
 	awaitReady(s, "honest", 1)
 	path, _ := rogue(t)
-	s.Logical.Apply(fmt.Sprintf(`
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Plugin
-metadata: {name: changed}
-spec: {url: "file://%s", sha256: "%s"}
-`, path, sumOf([]byte("another program"))))
-	removeAtEnd(s, "changed")
+	apply(s, "changed", path, sumOf([]byte("another program")))
 	add(s, "exits", "{behaviour: exits}")
 	add(s, "huge", "{behaviour: huge, bytes: 104857600}")
 	add(s, "other-protocol", "{behaviour: other-protocol}")
@@ -357,24 +364,8 @@ func TestWhereNoPluginsRunTheySaySo(t *testing.T) {
 
 // Plugins of PipeCD are made with its SDK.
 func TestAPluginOfTheSDKBecomesReady(t *testing.T) {
-	toy := framework.PluginProgram(t, tools.ToyPlugin)
-	content, err := os.ReadFile(toy)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := framework.NewScenario(t, shared.Get(t))
-	s.Logical.Apply(fmt.Sprintf(`
-apiVersion: delivery.manifold.dev/v1alpha1
-kind: Plugin
-metadata: {name: toy}
-spec:
-  url: file://%s
-  sha256: "%s"
-  gracePeriodSeconds: 3
-  logLevel: debug
-  deployTargets: [{name: here, config: {folder: /tmp}}]
-`, toy, sumOf(content)))
-	removeAtEnd(s, "toy")
+	sdkPlugin(s, "toy", tools.ToyPlugin, "  logLevel: debug", "  deployTargets: [{name: here, config: {folder: /tmp}}]")
 	of, _ := awaitReady(s, "toy", 1)
 	if !slices.Contains(of.Stages, "TOY_SYNC") || !slices.Equal(of.Services, []string{"Deployment", "LiveState", "PlanPreview"}) || !slices.Equal(of.Targets, []string{"here"}) {
 		t.Errorf("it shows %+v", of)

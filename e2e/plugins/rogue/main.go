@@ -62,6 +62,8 @@ const (
 	misplans = "misplans"
 	// misends ends stages with a status that is no end.
 	misends = "misends"
+	// installs has the host install a tool, runs it, and says what that has said.
+	installs = "installs"
 	// meddles asks the host for what is others', and fails with what it got.
 	meddles = "meddles"
 )

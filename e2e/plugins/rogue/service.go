@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -79,12 +80,31 @@ func (s *service) ExecuteStage(ctx context.Context, request *deployment.ExecuteS
 		return nil, s.floodLogs(ctx, request.GetInput())
 	case misends:
 		return &deployment.ExecuteStageResponse{Status: 99}, nil
+	case installs:
+		said, err := s.install(ctx)
+		if err != nil {
+			return &deployment.ExecuteStageResponse{Status: model.StageStatus_STAGE_FAILURE, Message: err.Error()}, nil
+		}
+		return &deployment.ExecuteStageResponse{Status: model.StageStatus_STAGE_SUCCESS, Message: said}, nil
 	case meddles:
 		if got := s.meddle(ctx, request.GetInput()); len(got) > 0 {
 			return &deployment.ExecuteStageResponse{Status: model.StageStatus_STAGE_FAILURE, Message: "got " + strings.Join(got, ", ")}, nil
 		}
 	}
 	return &deployment.ExecuteStageResponse{Status: model.StageStatus_STAGE_SUCCESS, Message: s.ballast()}, nil
+}
+
+// install asks for a tool that says whether the folder that it was made in is there, and who runs it.
+func (s *service) install(ctx context.Context) (string, error) {
+	tool, err := s.host.InstallTool(ctx, &pipedservice.InstallToolRequest{
+		Name: "hello", Version: "1.0",
+		InstallScript: "pwd > made\nprintf '#!/bin/sh\\necho {{ .Name }} {{ .Version }} as $(id -u)\\n' > {{ .OutPath }}",
+	})
+	if err != nil {
+		return "", err
+	}
+	said, err := exec.CommandContext(ctx, tool.GetInstalledPath()).Output()
+	return fmt.Sprintf("%s is called %s: %s", tool.GetInstalledPath(), s.name, said), err
 }
 
 func (s *service) floodLogs(ctx context.Context, input *deployment.ExecutePluginInput) error {
