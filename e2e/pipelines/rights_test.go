@@ -20,8 +20,9 @@ func TestW28W39WhatAPipelineUsesItUsesForAsLongAsItsAuthorMay(t *testing.T) {
 		p.Logical.In(namespace).Kubectl("create", "rolebinding", "author", "--clusterrole=manifold-pipelines-targets", "--user=author")
 	}
 	p.Logical.Kubectl("create", "rolebinding", "defines", "--clusterrole=manifold-pipelines-edit", "--user=author")
-	p.Logical.Kubectl("create", "role", "uses", "--verb=get,impersonate", "--resource=secrets,serviceaccounts")
-	use := func() { p.Logical.Kubectl("create", "rolebinding", "uses", "--role=uses", "--user=author") }
+	use := func() { // who may edit a namespace may read its Secrets, and be its ServiceAccounts
+		p.Logical.Kubectl("create", "rolebinding", "uses", "--clusterrole=edit", "--user=author")
+	}
 	use()
 	manifest := fmt.Sprintf(`
 apiVersion: pipelines.weave.works/v1alpha1
