@@ -82,7 +82,7 @@ func TestThePageForWhoComesFromWeaveGitOpsIsTrue(t *testing.T) {
 	}
 	ops := s.Logical.In("ops")
 	ops.Poll("the pipeline is taken as Weave's", func() error {
-		return framework.Failure(s.Logical.Try("apply", "-f", filepath.Join(manifests, "podinfo.yaml")))
+		return framework.Failure(ops.Try("apply", "-f", filepath.Join(manifests, "podinfo.yaml")))
 	})
 	const of = "jsonpath={.metadata.uid} {.spec.environments[*].name}"
 	before := ops.Kubectl("get", pipelines, "podinfo", "-o", of)
@@ -95,6 +95,7 @@ func TestThePageForWhoComesFromWeaveGitOpsIsTrue(t *testing.T) {
 			t.Errorf("a pause with Weave's definition: %+v", got)
 		}
 	}
+	r.Elsewhere["kubectl apply -f pipelines/"] = func() { served(s, pipelines, older, gitopsClusters) }
 	r.Follow("delivery/from-weave-gitops.md")
 
 	if after := ops.Kubectl("get", pipelines, "podinfo", "-o", of); after != before {
