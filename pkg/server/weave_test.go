@@ -204,4 +204,49 @@ func TestWeavesKindsAreServedToThoseWhoMay(t *testing.T) {
 		}
 		return nil
 	})
+	whatIsUsedIsFollowed(t, client, admin, ann, newWeaver(t, config, "eve"))
+}
+
+// whatIsUsedIsFollowed takes the rights to what a pipeline uses from who has named it, and gives them back.
+func whatIsUsedIsFollowed(t *testing.T, client kubernetes.Interface, admin, ann, eve weaver) {
+	t.Helper()
+	promotes := strings.Replace(pipelineOver("uses", "{namespace: shop}"), "spec: {", "spec: {promotion: {strategy: {direct: {serviceAccountName: promoter}, secretRef: {name: hook}}}, ", 1)
+	if err := ann.creates(promotes); err != nil {
+		t.Fatal(err)
+	}
+	told := func(claim, denied, webhookDenied string) {
+		t.Helper()
+		eventually(t, claim, func(ctx context.Context) error {
+			found, err := admin.Resource(weave.GroupVersions[0].WithResource(weave.Resource)).Namespace("ops").Get(ctx, "uses", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			p, err := weave.Read(found)
+			if err != nil {
+				return err
+			}
+			dev := p.Status.Environments["dev"]
+			if dev == nil || (dev.Denied == "") != (denied == "") || !strings.Contains(dev.Denied, denied) || (dev.WebhookDenied == "") != (webhookDenied == "") || !strings.Contains(dev.WebhookDenied, webhookDenied) {
+				return fmt.Errorf("its status is %+v, and its annotations are %v", dev, p.Annotations)
+			}
+			return nil
+		})
+	}
+	told("who may use it has it used", "", "")
+	bindings := client.RbacV1().RoleBindings("ops")
+	if err := bindings.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	told("who may not any more is denied it", `"ann", who has this pipeline use it, has lost the right to impersonate serviceaccounts "promoter" in namespace "ops"`, `has lost the right to get secrets "hook"`)
+	bind(t, client, "ops", "edit", "ann")
+	told("who may again has it used again", "", "")
+
+	related := func(by weaver) error {
+		_, err := by.Resource(schema.GroupVersionResource{Group: "delivery.manifold.dev", Version: "v1alpha1", Resource: "pipelines"}).Namespace("ops").Get(t.Context(), "uses", metav1.GetOptions{}, "related")
+		return err
+	}
+	eventually(t, "who may look at a pipeline may ask what belongs to it", func(context.Context) error { return related(ann) })
+	if err := related(eve); !apierrors.IsForbidden(err) {
+		t.Errorf("who may not look at the pipeline asks what belongs to it: %v", err)
+	}
 }
