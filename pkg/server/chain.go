@@ -27,6 +27,7 @@ import (
 	manifoldregistry "github.com/manifold-dev/manifold/pkg/registry/manifold"
 	"github.com/manifold-dev/manifold/pkg/registry/metrics"
 	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
+	"github.com/manifold-dev/manifold/pkg/server/specs"
 	"github.com/manifold-dev/manifold/pkg/server/storage"
 )
 
@@ -95,6 +96,9 @@ func newNative(
 		})
 	if err := server.InstallAPIs(providers...); err != nil {
 		return nil, fmt.Errorf("install the APIs: %w", err)
+	}
+	if err := specs.Install(server.GenericAPIServer, kube.ControlPlane.Generic.OpenAPIConfig, kube.ControlPlane.Generic.OpenAPIV3Config); err != nil {
+		return nil, fmt.Errorf("serve the OpenAPI documents: %w", err)
 	}
 	return server, addServiceHooks(kube, server, client)
 }

@@ -135,6 +135,7 @@ func newConfig(opts kubeoptions.CompletedOptions, g *genericConfig, net *network
 	if err != nil {
 		return nil, fmt.Errorf("configure API aggregation: %w", err)
 	}
+	cp.Generic.SkipOpenAPIInstallation = true // see newNative. The others have copies of this configuration
 	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions}, nil
 }
 
