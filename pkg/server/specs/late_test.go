@@ -38,8 +38,8 @@ func newWorld() *world {
 	w := &world{services: restful.NewContainer()}
 	for _, root := range []string{"/apis/apps/v1", "/api/v1"} {
 		service := new(restful.WebService).Path(root).Produces(restful.MIME_JSON)
-		service.Route(service.GET("/things").To(func(*restful.Request, *restful.Response) {}).Operation("list" + root).
-			Doc("things of " + root).Returns(http.StatusOK, "OK", Thing{}).Writes(Thing{}))
+		service.Route(service.GET("/things").To(func(*restful.Request, *restful.Response) {}).Operation("list"+root).
+			Doc("things of "+root).Returns(http.StatusOK, "OK", Thing{}).Writes(Thing{}))
 		w.services.Add(service)
 	}
 	definitions := func(common.ReferenceCallback) map[string]common.OpenAPIDefinition {
