@@ -23,7 +23,7 @@ func TemplateHash(template *corev1.PodTemplateSpec) string { return CollidedHash
 // hashesKept is how many hashes are remembered.
 const hashesKept = 4096
 
-// hashes are those of templates, by what storage has of them. The same template is asked for some dozens of times while its pods come up, and printing all of
+// hashes are those of templates, by what storage has of them. The same template is asked for some ten times while its pods come up, and printing all of
 // it takes ten times as long as encoding it.
 var hashes = lru.New(hashesKept)
 
