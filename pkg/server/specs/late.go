@@ -115,6 +115,9 @@ type documents struct {
 	listed      []byte
 	// late are the documents that were asked for, by group and version.
 	late map[string]*late
+
+	// making has one made at a time, whoever asks for all of them at once: each takes 20 MiB for a moment.
+	making sync.Mutex
 }
 
 // list answers with the addresses of all documents. They contain what the documents come to, so each is made once for that, one after another.
@@ -176,7 +179,11 @@ func (d *documents) of(root string) http.Handler {
 		if service.RootPath() != root {
 			continue
 		}
-		document := &late{make: func() http.Handler { return made(service, d.config) }}
+		document := &late{make: func() http.Handler {
+			d.making.Lock()
+			defer d.making.Unlock()
+			return made(service, d.config)
+		}}
 		d.late[root] = document
 		return document
 	}

@@ -1,4 +1,5 @@
-// Package specs keeps the server from holding the schemas of definitions of custom resources that are gone.
+// Package specs keeps the server from holding what OpenAPI documents are made of: that of built-in kinds, which nobody asks for any more once clients have
+// the documents, and the schemas of definitions of custom resources that are gone.
 //
 // The OpenAPI document of version 2 is one for all kinds. The server makes it when it is asked for, and keeps it until it is asked again,
 // in JSON and as protobuf, with all that it was made from. After hundreds of definitions have come and gone that is a hundred MiB.
