@@ -149,6 +149,7 @@ func TestValidateStageOptions(t *testing.T) {
 			spec: stage("ANALYSIS", "duration: 1m, restartThreshold: -1"),
 			want: []string{with + "restartThreshold: Invalid value: -1", "spec.pipeline.stages[0].with: Required value: metrics, https or jobs"},
 		},
+		"an analysis of restarts alone": {spec: stage("ANALYSIS", "duration: 1m, restartThreshold: 1")},
 		"metrics that cannot be": {
 			spec: stage("ANALYSIS", `duration: 1m, metrics: [{provider: prometheus, query: " ", interval: 2m, failureLimit: -1, timeout: 0s, strategy: GUESS, deviation: UP},
   {provider: 'https://a:b@c', query: up, interval: 1s}, {provider: 'https://c', query: up, interval: 1s, expected: {min: 2, max: 1}},
