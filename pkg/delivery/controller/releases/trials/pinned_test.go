@@ -60,6 +60,17 @@ func TestWorkloadsAreTriedInAllClustersThatTheyWillRunIn(t *testing.T) {
 	if refused, err := trial.Run(t.Context(), places); refused != "" || err != nil {
 		t.Errorf("refused %q, not known %v", refused, err)
 	}
+	if refused, err := trial.Run(t.Context(), append(places, delivery.Place{Target: "west", Cluster: "far-west"})); refused != "" || err != nil {
+		t.Errorf("refused %q, not known %v", refused, err)
+	}
+	if want := "east,west;east,far-west,west;"; pins["same"] != want {
+		t.Errorf("once there are more clusters it is tried in %q, want %q", pins["same"], want)
+	}
+	clear(pins)
+	trial.Memory.Forget()
+	if refused, err := trial.Run(t.Context(), places); refused != "" || err != nil {
+		t.Errorf("refused %q, not known %v", refused, err)
+	}
 	for name, want := range map[string]string{"same": "east,west;", "other": "east,west;east,west;", "alone": "east;", "a": ";"} {
 		if pins[name] != want {
 			t.Errorf("%s is tried in %q, want %q", name, pins[name], want)

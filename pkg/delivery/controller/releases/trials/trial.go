@@ -111,6 +111,9 @@ func (t Trial) try(ctx context.Context, object wanted.Object) (refused string, e
 	if err != nil {
 		return "", err
 	}
+	if object.Variant == delivery.Primary { // copies are tried as one cluster has them
+		content += "\x00" + object.Manifest.GetAnnotations()[manifold.AnnotationClusters]
+	}
 	hash := sha256.Sum256([]byte(content))
 	if t.tried[hash] || t.Memory.admitted[hash] {
 		return "", nil
