@@ -101,6 +101,23 @@ func without(values map[string]string, set func(map[string]string), path string,
 	return removed
 }
 
+// foreign begins the annotations by which manifests tell PipeCD how to treat them.
+const foreign = "pipecd.dev/"
+
+// instead says what is done in place of an annotation of PipeCD, where there is anything.
+var instead = map[string]string{foreign + "ignore-drift-detection": ": name the object in spec.drift.ignore"}
+
+// Unhonoured says which annotations of an object are for PipeCD, and that nobody acts upon them.
+func Unhonoured(object *unstructured.Unstructured) (out []string) {
+	for key := range object.GetAnnotations() {
+		if strings.HasPrefix(key, foreign) {
+			out = append(out, fmt.Sprintf("metadata.annotations[%s] is not honoured%s", key, instead[key]))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // lastApplied is what kubectl notes of what a user has applied.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 

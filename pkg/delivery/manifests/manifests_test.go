@@ -85,6 +85,21 @@ metadata: {name: a, labels: {app: web}, annotations: {note: mine, manifold.dev/c
 	}
 }
 
+func TestWhatManifestsTellPipeCDIsNamed(t *testing.T) {
+	got := Unhonoured(object(t, `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: a
+  annotations: {note: mine, pipecd.dev/sync-by-replace: enabled, pipecd.dev/ignore-drift-detection: 'true', not.pipecd.dev/x: z}
+`))
+	want := "metadata.annotations[pipecd.dev/ignore-drift-detection] is not honoured: name the object in spec.drift.ignore " +
+		"metadata.annotations[pipecd.dev/sync-by-replace] is not honoured"
+	if strings.Join(got, " ") != want {
+		t.Errorf("named are %q", got)
+	}
+}
+
 func TestWhatALiveObjectIsAppliedBy(t *testing.T) {
 	for name, test := range map[string]struct{ live, want string }{
 		"a Deployment with its status": {`

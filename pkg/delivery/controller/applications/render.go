@@ -167,6 +167,9 @@ func (r *renderer) renderTarget(ctx context.Context, p *plan, target *v1alpha1.T
 		for _, field := range manifests.Clean(object) {
 			made.Warnings = append(made.Warnings, fmt.Sprintf("%s: %s is left out: it is not for manifests to say", render.NameOf(object), field))
 		}
+		for _, says := range manifests.Unhonoured(object) {
+			made.Warnings = append(made.Warnings, fmt.Sprintf("%s: %s", render.NameOf(object), says))
+		}
 	}
 	if made.Objects, err = p.changed(target, made.Objects); err != nil {
 		return nil, fmt.Errorf("%w: tell the pods of variants apart in %s: %w", errNotAllowed, place(p, target), err)

@@ -72,3 +72,22 @@ func TestTargetsWithEqualContentShareIt(t *testing.T) {
 		t.Errorf("%d contents of %d targets, images %v, charts %v, warnings %v, want each once of 100 targets", len(got.set.Contents), len(got.set.Targets), got.images, got.charts, got.warnings)
 	}
 }
+
+func TestWhatNobodyActsUponInManifestsIsAWarning(t *testing.T) {
+	r := rendererOf(func(context.Context, string) (*render.Result, error) {
+		object := configured("blue")
+		object.SetAnnotations(map[string]string{"pipecd.dev/sync-by-replace": "enabled", v1alpha1.AnnotationApplied: "x"})
+		return &render.Result{Objects: []*unstructured.Unstructured{object}}, nil
+	})
+	got, err := r.render(t.Context(), planWith(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"ConfigMap shop/settings: metadata.annotations[delivery.manifold.dev/applied] is left out", "ConfigMap shop/settings: metadata.annotations[pipecd.dev/sync-by-replace] is not honoured",
+	} {
+		if !strings.Contains(strings.Join(got.warnings, "; "), want) {
+			t.Errorf("warnings are %q, want %q", got.warnings, want)
+		}
+	}
+}
