@@ -13,7 +13,7 @@ import (
 func Ingress(reports map[string]Report) networkingv1.IngressStatus {
 	var all []networkingv1.IngressLoadBalancerIngress
 	for _, cluster := range clustersOf(reports) {
-		if in := live[*networkingv1.Ingress](reports[cluster]); in != nil && !reports[cluster].Withdrawal.Out() {
+		if in := live[*networkingv1.Ingress](reports[cluster]); in != nil && !reports[cluster].withholds() {
 			for _, point := range in.Status.LoadBalancer.Ingress {
 				all = append(all, *point.DeepCopy())
 			}

@@ -57,6 +57,9 @@ type Report struct {
 	// of them are to end once the addresses have left the status, and Withdrawal how far that is.
 	Leaves, Asks bool
 	Withdrawal   Withdrawal
+	// Unserved says that nothing is ready in the cluster of what the addresses of the object lead to there, and Early that they are not shown until
+	// something is.
+	Unserved, Early bool
 	// Refused tells of pods that the cluster does not let be made; nil if there are none.
 	Refused *placement.Refusal
 	// Unproxied is how many ready replicas requests do not get to yet, see ClusterStatus.

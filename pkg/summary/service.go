@@ -29,7 +29,7 @@ func Service(in *corev1.Service, reports map[string]Report) corev1.ServiceStatus
 		}
 		status := service.Status
 		for _, point := range status.LoadBalancer.Ingress {
-			if reports[cluster].Withdrawal.Out() {
+			if reports[cluster].withholds() {
 				break
 			}
 			out.LoadBalancer.Ingress = append(out.LoadBalancer.Ingress, *point.DeepCopy())

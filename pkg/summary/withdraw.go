@@ -31,8 +31,30 @@ type Presence struct {
 	Published bool
 	// Leaves says that none of the workloads behind them is to run there any more, and Asks that the last replicas of one are about to end.
 	Leaves, Asks bool
+	// Unserved says that nothing is ready there of what they lead to.
+	Unserved bool
 	// Stale tells that the cluster is silent.
 	Stale bool
+}
+
+// withholds reports whether the addresses of the cluster are not in the status.
+func (r Report) withholds() bool { return r.Withdrawal.Out() || r.Early }
+
+// Early returns the clusters whose addresses are not shown yet: a gateway may have one as soon as it hears of the object, and nothing that answers there. They wait
+// while another cluster's are served. What is shown already stays, whatever becomes of the replicas behind it: that is for health checks to tell.
+func Early(clusters map[string]Presence, withdrawn map[string]Withdrawal, published map[string][]string, shown []string) map[string]bool {
+	out, served := map[string]bool{}, false
+	for cluster, p := range clusters {
+		served = served || p.Published && !p.Unserved && !withdrawn[cluster].Out()
+		isShown := slices.ContainsFunc(published[cluster], func(address string) bool { return slices.Contains(shown, address) })
+		if p.Published && p.Unserved && !p.Stale && !isShown {
+			out[cluster] = true
+		}
+	}
+	if !served {
+		return nil
+	}
+	return out
 }
 
 // Withdraw takes the addresses of clusters out of the status of an object whose endpoints are about to go, and puts those back of clusters that

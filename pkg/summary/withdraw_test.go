@@ -86,6 +86,35 @@ func TestWithdraw(t *testing.T) {
 }
 
 // However clusters come and go, users keep an address, and none is taken that leads to replicas which stay.
+// A gateway may have an address before anything behind it answers.
+func TestAnAddressThatComesWaitsUntilItIsServed(t *testing.T) {
+	serves, unserved := Presence{Published: true}, Presence{Published: true, Unserved: true}
+	stale := unserved
+	stale.Stale = true
+	published := map[string][]string{"east": {"192.0.2.1"}, "west": {"192.0.2.2"}}
+	for name, test := range map[string]struct {
+		east, west Presence
+		withdrawn  map[string]Withdrawal
+		shown      []string
+		want       bool // west waits
+	}{
+		"while another one is served":                   {east: serves, west: unserved, shown: []string{"192.0.2.1"}, want: true},
+		"not once it is served":                         {east: serves, west: serves, shown: []string{"192.0.2.1"}},
+		"not if it is shown already":                    {east: serves, west: unserved, shown: []string{"192.0.2.1", "192.0.2.2"}},
+		"not if no other is served":                     {east: unserved, west: unserved, shown: []string{"192.0.2.1"}},
+		"not if the other has none":                     {west: unserved},
+		"not if the other has left":                     {east: serves, west: unserved, withdrawn: map[string]Withdrawal{"east": {Withdrawn: now}}},
+		"not of a cluster that nobody can ask about it": {east: serves, west: stale, shown: []string{"192.0.2.1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Early(map[string]Presence{"east": test.east, "west": test.west}, test.withdrawn, published, test.shown)
+			if got["west"] != test.want {
+				t.Errorf("west waits: %t, want %t", got["west"], test.want)
+			}
+		})
+	}
+}
+
 func TestWithdrawNeverTakesWhatStays(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	flip := func() bool { return random.IntN(2) == 0 }

@@ -209,6 +209,34 @@ func TestWhoKeepsReplicasForAddressesIsWoken(t *testing.T) {
 	}
 }
 
+func TestAnAddressIsServedOnceAnythingBehindItIsReadyInItsCluster(t *testing.T) {
+	lb := balanced("web")
+	for name, test := range map[string]struct {
+		above []projection.Object
+		below []projection.Object
+		want  bool // unserved
+	}{
+		"what it leads to is not there yet": {above: objects(deployment("web", toEast)), want: true},
+		"nothing of it is ready":            {above: objects(deployment("web", toEast)), below: objects(projected(deployment("web", toEast), 2, 0)), want: true},
+		"one is":                            {above: objects(deployment("web", toEast)), below: objects(projected(deployment("web", toEast), 2, 1))},
+		"nobody knows what it leads to":     {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			front := ingress("front", "web")
+			frontThere := asHeld(front)
+			frontThere.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "192.0.2.1"}}
+			u := newUpstream(t, append(test.above, lb, front)...)
+			east := attach(t, u, "east", append(test.below, addressed(lb, "192.0.2.1"), frontThere)...)
+			for _, above := range objects(lb, front) {
+				report, known := east.reports.Report(keyOfKind(t, above), above)
+				if !known || report.Unserved != test.want {
+					t.Errorf("%T: unserved: %t (known: %t), want %t", above, report.Unserved, known, test.want)
+				}
+			}
+		})
+	}
+}
+
 // The status of a Service is looked at again when a cluster comes to wait for it, and when it does not any more.
 func TestServicesAreToldWhoWaitsForThem(t *testing.T) {
 	app, lb := deployment("web", `{"west":{"replicas":3}}`), balanced("web")

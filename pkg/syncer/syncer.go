@@ -237,6 +237,7 @@ func (s *Syncer) mirror() {
 	})
 	s.reports = reporting.New(reporting.Options{
 		Cluster: s.trust, Above: s.Upstream.Cluster, Owners: s.owners, Pods: s.pods, Synced: s.HasSynced, Leaving: s.addresses.Leaving,
+		Unserved: s.addresses.Unserved,
 		Inward: func(kind projection.Kind, above, live projection.Object) bool {
 			return kind.Resource == identity.Services && s.planner.Inward(kind, above, live)
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -13,6 +14,9 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
+
+// lookForReady is how often it is looked whether what an address leads to is ready, as long as it is not shown for that reason. Few are at a time.
+const lookForReady = time.Second
 
 // withdraw notes in the reports which clusters are to have their addresses out of the status, because the endpoints behind these are about to go. Tell
 // writes the events about it, once that is stored.
@@ -24,7 +28,7 @@ func (c *Controller) withdraw(kind summary.Kind, key identity.Key, in summary.Ob
 	for cluster, report := range reports {
 		published[cluster] = kind.Addresses(report.Live)
 		clusters[cluster] = summary.Presence{
-			Published: len(published[cluster]) > 0, Leaves: report.Leaves, Asks: report.Asks, Stale: report.Stale,
+			Published: len(published[cluster]) > 0, Leaves: report.Leaves, Asks: report.Asks, Unserved: report.Unserved, Stale: report.Stale,
 		}
 	}
 	now := c.Clock.Now()
@@ -33,6 +37,14 @@ func (c *Controller) withdraw(kind summary.Kind, key identity.Key, in summary.Ob
 		report := reports[cluster]
 		report.Withdrawal = withdrawal
 		reports[cluster] = report
+	}
+	for cluster := range summary.Early(clusters, next, published, kind.Addresses(in)) {
+		report := reports[cluster]
+		report.Early = true
+		reports[cluster] = report
+		if soon := now.Add(lookForReady); again.IsZero() || soon.Before(again) {
+			again = soon
+		}
 	}
 	if !again.IsZero() {
 		c.queue.AddAgain(task{Key: key}, again.Sub(now))

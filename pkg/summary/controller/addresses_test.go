@@ -87,6 +87,9 @@ func TestAddressesLeaveTheStatusAndReturn(t *testing.T) {
 			status: `{"east":{"withdrawn":"2026-11-20T12:05:20Z"}}`, event: `Normal AddressWithdrawn`,
 		},
 		{what: "east has nothing any more", east: summary.Report{}, west: says("192.0.2.2"), want: "192.0.2.2"},
+		{what: "east has an address before anything is ready there", east: unserved(says("192.0.2.1")), west: says("192.0.2.2"), want: "192.0.2.2", again: true},
+		{what: "something is", east: says("192.0.2.1"), west: says("192.0.2.2"), want: "192.0.2.1 192.0.2.2"},
+		{what: "nothing is any more, which is for health checks to tell", east: unserved(says("192.0.2.1")), west: says("192.0.2.2"), want: "192.0.2.1 192.0.2.2"},
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		h.Reports = telling{"east": step.east, "west": step.west}
@@ -123,6 +126,11 @@ func TestAddressesLeaveTheStatusAndReturn(t *testing.T) {
 		}
 		h.shows(t, got)
 	}
+}
+
+func unserved(report summary.Report) summary.Report {
+	report.Unserved = true
+	return report
 }
 
 // A cluster that cannot be asked may have addresses in the status. The others are drained all the same, and what it may have stays.

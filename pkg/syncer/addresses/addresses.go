@@ -147,6 +147,20 @@ func (a *Addresses) Leaving(kind projection.Kind, above projection.Object) (leav
 	return true, slices.ContainsFunc(behind, func(w identity.Workload) bool { return a.States.Of(w.Key()).Addressed })
 }
 
+// Unserved reports whether workloads are behind the addresses of an object, and nothing of any is ready in this cluster. Of what has no numbers that is not
+// known, and it counts as ready.
+func (a *Addresses) Unserved(kind projection.Kind, above projection.Object) bool {
+	behind := a.behind(object{kind, above})
+	return len(behind) > 0 && !slices.ContainsFunc(behind, func(w identity.Workload) bool {
+		summarised, ok := summary.ForResource(w.Kind.Resource)
+		if !ok || !summarised.Breakdown {
+			return true
+		}
+		live := a.ProjectionOf(w.Kind, w.Object)
+		return live != nil && summarised.Counts(live).Ready > 0
+	})
+}
+
 // stays reports whether any of the workloads is to run in this cluster.
 func (a *Addresses) stays(workloads []identity.Workload) bool {
 	return slices.ContainsFunc(workloads, func(w identity.Workload) bool {

@@ -33,6 +33,8 @@ type Options struct {
 	// Leaving reports whether none of the workloads behind the addresses of an object is to run in the cluster any more, and whether the last replicas
 	// of one of them are to end once the addresses have left the status.
 	Leaving func(kind projection.Kind, above projection.Object) (leaves, asks bool)
+	// Unserved reports whether nothing is ready in the cluster of what the addresses of an object lead to.
+	Unserved func(kind projection.Kind, above projection.Object) bool
 	// Unproxied counts, of so many replicas of a workload that are ready, those that requests do not get to everywhere in the cluster yet, if anybody waits
 	// for that.
 	Unproxied func(w identity.Workload, ready int32) int32
@@ -85,6 +87,7 @@ func (r *Reporter) Report(key identity.Key, above projection.Object) (report sum
 	}
 	if len(kind.Addresses(live)) > 0 {
 		report.Leaves, report.Asks = r.Leaving(projected, above)
+		report.Unserved = r.Unserved(projected, above)
 	}
 	if kind.KeepsHistory() {
 		report.Revisions = r.Below.TemplatesOf(live, projected)
