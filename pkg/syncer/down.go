@@ -3,7 +3,6 @@ package syncer
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -192,7 +191,7 @@ func (s *Syncer) project(ctx context.Context, l planning.Look, p steps.Plan) err
 		return s.failed(l.Key, l.Above, err)
 	}
 	if step != projection.Nothing && step != projection.Wait {
-		s.queue.AddAfter(l.Key, lookAgain)
+		s.queue.AddAfter(l.Key, steps.LookAgain)
 	}
 	if step == projection.Replace || step == projection.Wait {
 		s.done(l.Key, l.Kind, states.State{UID: l.Above.GetUID()})
@@ -209,14 +208,10 @@ func (s *Syncer) project(ctx context.Context, l planning.Look, p steps.Plan) err
 	return nil
 }
 
-// lookAgain is how long after a write an object is looked at once more. The watch has shown it long before, and then there is nothing to do; but whoever answers
-// in the place of a cluster may have said that it was written when it was not, and nothing else would ever tell.
-const lookAgain = 30 * time.Second
-
 // remove deletes what the cluster holds of an object.
 func (s *Syncer) remove(ctx context.Context, l planning.Look, p steps.Plan) error {
 	if l.Live != nil {
-		s.queue.AddAfter(l.Key, lookAgain)
+		s.queue.AddAfter(l.Key, steps.LookAgain)
 	}
 	return s.reservations.write(l.Key, moves.Gone, func() error {
 		return s.writer(l.Kind, l.Key.Namespace).Delete(ctx, l.Live, p.Removal)

@@ -191,6 +191,7 @@ func (l *Loop) carryOut(ctx context.Context, seen look, p steps.Plan) error {
 		return l.writer(seen).Orphan(ctx, seen.live)
 	case steps.Delete:
 		klog.FromContext(ctx).V(2).Info("Removing", "key", seen.key, "reason", p.Why)
+		l.queue.AddAfter(seen.key, steps.LookAgain)
 		return l.failed(seen, l.writer(seen).Delete(ctx, seen.live, p.Removal))
 	case steps.Keep:
 		l.done(seen.key, seen.state())
@@ -236,6 +237,9 @@ func (l *Loop) project(ctx context.Context, seen look, p steps.Plan) error {
 	result, err := l.writer(seen).Act(ctx, p.Action, p.Desired, seen.live)
 	if err != nil {
 		return err
+	}
+	if step != projection.Nothing && step != projection.Wait {
+		l.queue.AddAfter(seen.key, steps.LookAgain)
 	}
 	if step == projection.Replace || step == projection.Wait {
 		l.done(seen.key, states.State{UID: seen.above.UID, Generation: seen.above.Generation})

@@ -25,6 +25,9 @@ import (
 const (
 	// ConflictRetry is how often a name that somebody else has below is tried again. What is not ours is not watched.
 	ConflictRetry = 15 * time.Second
+	// LookAgain is how long after a write an object is looked at once more. The watch has shown it long before, and then there is nothing to do; but whoever
+	// answers in the place of a cluster may have said that it was written when it was not, and nothing else would ever tell.
+	LookAgain = 30 * time.Second
 	// Retries of one object grow from the first to the last delay.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 30 * time.Second
