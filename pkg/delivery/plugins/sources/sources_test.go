@@ -274,3 +274,24 @@ func TestNoFolderIsOpenedByALinkThatLeadsElsewhere(t *testing.T) {
 		t.Errorf("the folder that it leads to has become %v (%v)", info.Mode(), err)
 	}
 }
+
+func TestFoldersThatAPluginHasClosedAreOpened(t *testing.T) {
+	dir := t.TempDir()
+	closed := []string{"a/b/c", "a/b", "a", "."}
+	if err := os.MkdirAll(filepath.Join(dir, closed[0]), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range closed {
+		if err := os.Chmod(filepath.Join(dir, name), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := open(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range closed {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+}
