@@ -48,10 +48,10 @@ var (
 	}
 	// metadata is where clouds keep the credentials of machines although the address is no link-local one: those of Amazon by IPv6, Alibaba and Azure.
 	metadata = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("168.63.129.16")}
-	// tunnels are the networks whose addresses hold an IPv4 address that somebody on the way turns them into: 6to4, Teredo, stateless translation, and
-	// translation within a site. Nobody serves there.
+	// tunnels are the other networks whose addresses somebody on the way turns into an IPv4 address: Teredo, stateless translation, and further forms of NAT64
+	// for one network. Nobody serves there.
 	tunnels = []netip.Prefix{
-		netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
+		netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("::ffff:0:0:0/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
 	}
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast   = netip.MustParseAddr("255.255.255.255")
