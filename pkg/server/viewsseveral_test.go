@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -127,6 +128,28 @@ func TestSeveralClustersHoldOneObjectEachAsItsViewSays(t *testing.T) {
 			return err
 		})
 	}
+	t.Run("at once", func(t *testing.T) {
+		for i := range 10 {
+			var both errgroup.Group
+			for cluster, view := range views {
+				both.Go(func() error {
+					made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"of": cluster}}}
+					made.SetName(fmt.Sprintf("at-once-%d", i))
+					_, err := view.Resource(identity.ConfigMaps).Namespace("shop").Create(ctx, made, metav1.CreateOptions{})
+					return err
+				})
+			}
+			if err := both.Wait(); err != nil {
+				t.Errorf("made in two views at once: %v", err)
+			}
+			for cluster, view := range views {
+				got, err := view.Resource(identity.ConfigMaps).Namespace("shop").Get(ctx, fmt.Sprintf("at-once-%d", i), metav1.GetOptions{})
+				if err != nil || got.Object["data"].(map[string]any)["of"] != cluster {
+					t.Errorf("the view of %s has %v, %v", cluster, got, err)
+				}
+			}
+		}
+	})
 	for resource, of := range heldObjects() {
 		t.Run(resource.Resource, func(t *testing.T) {
 			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)

@@ -354,6 +354,14 @@ func TestAtTheLogicalClusterItIsNotWrittenUnlessItIsTakenBack(t *testing.T) {
 		m.objects["web"].(metav1.Object).GetAnnotations()[decision] != both {
 		t.Errorf("a decision is not written: %v", err)
 	}
+	label := func(obj runtime.Object) { obj.(*apps.Deployment).Labels["a"] = "b" }
+	delivers := request.WithUser(t.Context(), &user.DefaultInfo{Name: v1alpha1.DeliveryUser})
+	if _, err := update(delivers, s, "web", label); !apierrors.IsForbidden(err) {
+		t.Errorf("an application changes it: %v", err)
+	}
+	if _, err := update(request.WithUser(t.Context(), &user.DefaultInfo{Name: v1alpha1.SummaryUser}), s, "web", label); err != nil {
+		t.Errorf("a controller notes nothing on it: %v", err)
+	}
 	for name, change := range map[string]func(d *apps.Deployment){
 		"with another pin":   func(d *apps.Deployment) { d.Annotations[pin] = "*" },
 		"with fewer":         func(d *apps.Deployment) { d.Annotations[pin] = "west" },
@@ -448,6 +456,33 @@ func TestWhatOneHasSeenBeforeAnotherWroteIsAConflict(t *testing.T) {
 	stale := rest.DefaultUpdatedObjectInfo(obj)
 	if _, _, err := s.Update(seenBy(t, "west"), "web", stale, all, allUpdates, false, nil); !apierrors.IsConflict(err) {
 		t.Errorf("what was seen before is written: %v", err)
+	}
+}
+
+func TestTwoWhoMakeAnObjectAtOnceBothHoldIt(t *testing.T) {
+	s, m := stored(t, "configmaps")
+	s.authorizer = rights{"update": true}
+	m.meanwhile = func() {
+		m.meanwhile = nil
+		if _, err := s.Create(seenBy(t, "west"), configMap("web"), all, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	conflicts := 2
+	m.refuses = func(obj, _ runtime.Object) error {
+		if conflicts--; conflicts < 0 {
+			return nil
+		}
+		return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "web", errors.New("another one joins"))
+	}
+	mine := configMap("web")
+	mine.Data["colour"] = "red"
+	made, err := s.Create(seenBy(t, "east"), mine, all, nil)
+	if err != nil || made.(*api.ConfigMap).Data["colour"] != "red" {
+		t.Fatalf("made %v, %v", made, err)
+	}
+	if got := m.objects["web"].(*api.ConfigMap); got.Data["colour"] != "web" || len(identity.ViewsOf(got)) != 2 {
+		t.Errorf("stored %v", got)
 	}
 }
 

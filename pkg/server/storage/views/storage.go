@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -304,7 +305,13 @@ func (s *store) Create(ctx context.Context, obj runtime.Object, validate rest.Va
 			return s.join(ctx, l, found, obj, validate, options)
 		}
 	}
+	asked := obj.DeepCopyObject()
 	made, err := s.stock.Create(ctx, obj, validate, options)
+	if apierrors.IsAlreadyExists(err) && accessor.GetName() != "" { // several may be applied to at once
+		if found, getErr := s.stock.Get(ctx, accessor.GetName(), &metav1.GetOptions{}); getErr == nil {
+			return s.join(ctx, l, found, asked, validate, options)
+		}
+	}
 	return l.after(ctx, made, err)
 }
 
@@ -332,7 +339,11 @@ func (s *store) join(ctx context.Context, l looker, found, obj runtime.Object, v
 	if options != nil {
 		update.DryRun, update.FieldManager, update.FieldValidation = options.DryRun, options.FieldManager, options.FieldValidation
 	}
-	changed, _, err := s.stock.Update(metadata.WithViewsDecided(ctx), name, info, validate, rest.ValidateAllObjectUpdateFunc, false, update)
+	var changed runtime.Object
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error { // others may join at the same time
+		changed, _, err = s.stock.Update(metadata.WithViewsDecided(ctx), name, info, validate, rest.ValidateAllObjectUpdateFunc, false, update)
+		return err
+	})
 	return l.after(ctx, changed, err)
 }
 

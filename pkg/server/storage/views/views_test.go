@@ -39,8 +39,10 @@ type memory struct {
 	events   *watch.FakeWatcher
 	version  int
 	// refuses is what a strategy says of a change, and compares that versions are compared.
-	refuses  func(obj, old runtime.Object) error
-	compares bool
+	refuses func(obj, old runtime.Object) error
+	// meanwhile is what others do before something is made.
+	meanwhile func()
+	compares  bool
 }
 
 func (m *memory) NewList() runtime.Object { return m.list() }
@@ -96,6 +98,9 @@ func (m *memory) Watch(context.Context, *metainternalversion.ListOptions) (watch
 
 func (m *memory) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
 	name := obj.(metav1.Object).GetName()
+	if m.meanwhile != nil {
+		m.meanwhile()
+	}
 	if _, taken := m.objects[name]; taken {
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: m.resource}, name)
 	}
