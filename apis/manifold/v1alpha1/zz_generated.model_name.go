@@ -151,6 +151,11 @@ func (in SpreadConstraint) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in View) OpenAPIModelName() string {
+	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.View"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in WorkloadAffinity) OpenAPIModelName() string {
 	return "com.github.manifold-dev.manifold.apis.manifold.v1alpha1.WorkloadAffinity"
 }
