@@ -86,7 +86,8 @@ var deliveryControllers = map[string][]string{
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.
 var serverRooms = map[string][]string{
-	"pkg/server":                     {"bootstrap", "callers", "etcd", "identity", "keys", "kinds", "limits", "mirrors", "ours", "outgoing", "plugins", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "storage/views", "trials", "views"},
+	"pkg/server":                     {"advertised", "bootstrap", "callers", "etcd", "identity", "keys", "kinds", "limits", "mirrors", "ours", "outgoing", "plugins", "podtokens", "podwebhooks", "promotions", "pushes", "quota", "reach", "specs", "stock", "storage", "storage/below", "storage/views", "trials", "views"},
+	"pkg/server/advertised":          {},
 	"pkg/server/bootstrap":           {"keys"},
 	"pkg/server/callers":             {},
 	"pkg/server/etcd":                {},

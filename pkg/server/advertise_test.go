@@ -6,28 +6,29 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/manifold-dev/manifold/pkg/server/advertised"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
 )
 
 func TestWherePodsFindTheLogicalCluster(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*Options)
-		want    advertised
+		want    advertised.Address
 		problem string
 	}{
-		"where it is bound": {change: func(*Options) {}, want: advertised{"127.0.0.1", "6443"}},
+		"where it is bound": {change: func(*Options) {}, want: advertised.Address{Host: "127.0.0.1", Port: "6443"}},
 		"at the address that is advertised": {
-			change: func(o *Options) { o.GenericServerRunOptions.AdvertiseAddress = net.IPv4(192, 0, 2, 7) }, want: advertised{"192.0.2.7", "6443"},
+			change: func(o *Options) { o.GenericServerRunOptions.AdvertiseAddress = net.IPv4(192, 0, 2, 7) }, want: advertised.Address{Host: "192.0.2.7", Port: "6443"},
 		},
 		"by the external name, at another port": {
 			change: func(o *Options) {
 				o.GenericServerRunOptions.ExternalHost, o.SecureServing.BindPort = "api.example", 8443
 			},
-			want: advertised{"api.example", "8443"},
+			want: advertised.Address{Host: "api.example", Port: "8443"},
 		},
-		"where the flag says":   {change: func(o *Options) { o.AdvertiseURL = "https://pods.example:9443/" }, want: advertised{"pods.example", "9443"}},
-		"at the usual port":     {change: func(o *Options) { o.AdvertiseURL = "https://pods.example" }, want: advertised{"pods.example", "443"}},
-		"at an IPv6 address":    {change: func(o *Options) { o.AdvertiseURL = "https://[2001:db8::1]:6443" }, want: advertised{"2001:db8::1", "6443"}},
+		"where the flag says":   {change: func(o *Options) { o.AdvertiseURL = "https://pods.example:9443/" }, want: advertised.Address{Host: "pods.example", Port: "9443"}},
+		"at the usual port":     {change: func(o *Options) { o.AdvertiseURL = "https://pods.example" }, want: advertised.Address{Host: "pods.example", Port: "443"}},
+		"at an IPv6 address":    {change: func(o *Options) { o.AdvertiseURL = "https://[2001:db8::1]:6443" }, want: advertised.Address{Host: "2001:db8::1", Port: "6443"}},
 		"not without TLS":       {change: func(o *Options) { o.AdvertiseURL = "http://pods.example" }, problem: "https://HOST:PORT"},
 		"not without a host":    {change: func(o *Options) { o.AdvertiseURL = "https://:6443" }, problem: "https://HOST:PORT"},
 		"not at a path":         {change: func(o *Options) { o.AdvertiseURL = "https://pods.example/east" }, problem: "more than a host and a port"},
@@ -72,7 +73,7 @@ func TestTheServingCertificateCoversWhatPodsAreTold(t *testing.T) {
 		if err := pair.Leaf.VerifyHostname(host); err != nil {
 			t.Error(err)
 		}
-		if api, err := c.advertised.api(c.pki.Cert(keys.Authority)); err != nil || api.Host != host || api.Port != "6443" || !strings.Contains(api.Authority, "BEGIN CERTIFICATE") {
+		if api, err := c.advertised.API(c.pki.Cert(keys.Authority)); err != nil || api.Host != host || api.Port != "6443" || !strings.Contains(api.Authority, "BEGIN CERTIFICATE") {
 			t.Errorf("pods are told %+v, %v", api, err)
 		}
 	}

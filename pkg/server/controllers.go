@@ -49,6 +49,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/placement/controller"
 	"github.com/manifold-dev/manifold/pkg/placement/engine"
+	"github.com/manifold-dev/manifold/pkg/server/advertised"
 	"github.com/manifold-dev/manifold/pkg/server/bootstrap"
 	"github.com/manifold-dev/manifold/pkg/server/identity"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
@@ -74,7 +75,7 @@ type controllers struct {
 	informers  informers.SharedInformerFactory
 	own        externalversions.SharedInformerFactory
 	silence    limits.Silence
-	advertised advertised
+	advertised advertised.Address
 	joined     listers.ClusterLister // syncers ask it so often that making it each time would cost more than the answer
 	queues     work.Names
 	// authorizer knows who may do what, by the informers.
@@ -174,7 +175,7 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 }
 
 func (m *controllers) newUpstream(c CompletedOptions) (*syncer.Upstream, error) {
-	api, err := c.advertised.api(c.pki.Cert(keys.Authority))
+	api, err := c.advertised.API(c.pki.Cert(keys.Authority))
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/work"
 	manifoldadmission "github.com/manifold-dev/manifold/pkg/admission"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
+	"github.com/manifold-dev/manifold/pkg/server/advertised"
 	"github.com/manifold-dev/manifold/pkg/server/etcd"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
 	"github.com/manifold-dev/manifold/pkg/server/limits"
@@ -130,7 +131,7 @@ type completedOptions struct {
 	// names are those that the serving certificate is made out to.
 	names certutil.AltNames
 	// advertised is what pods are told of where the server is.
-	advertised   advertised
+	advertised   advertised.Address
 	embeddedEtcd *etcd.Server
 	silence      limits.Silence
 	bounds       limits.Bounds
@@ -231,7 +232,7 @@ func (o *Options) defaultKeys(c *completedOptions) error {
 		return err
 	}
 	names := keys.ServingNames(serviceIP, o.SecureServing.BindAddress, o.GenericServerRunOptions.AdvertiseAddress)
-	c.advertised.cover(&names)
+	c.advertised.Cover(&names)
 	c.names = names
 	if err := c.pki.Ensure(time.Now(), names); err != nil {
 		return err
@@ -289,4 +290,12 @@ func setDefault(field *string, value string) {
 	if *field == "" {
 		*field = value
 	}
+}
+
+// advertised is where pods in clusters find the logical cluster. Without the flag they are told what the server itself is told of how it is reached.
+func (o *Options) advertised() (advertised.Address, error) {
+	if o.AdvertiseURL != "" {
+		return advertised.Parse(o.AdvertiseURL)
+	}
+	return advertised.Bound(o.GenericServerRunOptions.ExternalHost, o.SecureServing.BindPort, o.SecureServing.BindAddress, o.GenericServerRunOptions.AdvertiseAddress)
 }

@@ -29,9 +29,9 @@ func Run(ctx context.Context, c CompletedOptions, started func()) error {
 	defer c.Close()
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("logicalCluster", c.name))
 	klog.FromContext(ctx).Info("Starting", "version", version.Get().GitVersion, "dataDir", c.dir.path)
-	if c.advertised.loopback() {
+	if c.advertised.Loopback() {
 		klog.FromContext(ctx).Info("Pods that call the API are told an address that only this host reaches: give another one by --advertise-url",
-			"host", c.advertised.host, "port", c.advertised.port)
+			"host", c.advertised.Host, "port", c.advertised.Port)
 	}
 	s, err := newServer(c)
 	if err != nil {
