@@ -82,7 +82,7 @@ unit: ## Run the unit tests, those of light packages with the race detector
 test: build unit tools clients ## Run all tests: units, then end to end
 	@echo "end-to-end tests"
 	go vet ./e2e/operators ./e2e/gateway ./e2e/gitops
-	go test -count=1 -p 1 -timeout 60m $(end_to_end_packages)
+	go test -count=1 -p 2 -timeout 60m $(end_to_end_packages)
 
 .PHONY: operators
 operators: build tools ## Build further released operators and run them beside a logical cluster; ARGS are passed on
