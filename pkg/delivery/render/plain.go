@@ -96,9 +96,12 @@ func decode(document []byte) (*unstructured.Unstructured, error) {
 // mostNested bounds how deep lists lie in lists.
 const mostNested = 5
 
-// flatten returns the items of a list, and an object as it is.
+// flatten returns the items of a list, and an object as it is. It is where all objects come by, however they are made.
 func flatten(object *unstructured.Unstructured, from string, depth int) ([]parsed, error) {
 	if !strings.HasSuffix(object.GetKind(), "List") || !object.IsList() {
+		if err := checkTexts(object); err != nil {
+			return nil, fmt.Errorf("%w: %s (%s): %w", ErrInvalid, NameOf(object), from, err)
+		}
 		return []parsed{{object, from}}, nil
 	}
 	if depth == 0 {
