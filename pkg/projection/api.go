@@ -44,7 +44,7 @@ type API struct {
 }
 
 // CallsAPI reports whether pods call the logical cluster and not the one that they run in: as the annotations of their template say or, where
-// these say nothing, if their ServiceAccount has been given rights.
+// these say nothing, if their ServiceAccount has been given rights. Those without a token do not: see HasToken.
 func CallsAPI(annotations map[string]string, granted func() bool) bool {
 	switch annotations[v1alpha1.AnnotationAPI] {
 	case v1alpha1.APILogical:
@@ -64,6 +64,15 @@ func MountsToken(pods *corev1.PodSpec, account *corev1.ServiceAccount) bool {
 		return ptr.Deref(pods.AutomountServiceAccountToken, true)
 	}
 	return ptr.Deref(account.AutomountServiceAccountToken, true)
+}
+
+// HasToken reports whether pods have a token of their ServiceAccount for an API server: without asking for it, or because they ask for it by a volume.
+func HasToken(pods *corev1.PodSpec, account *corev1.ServiceAccount) bool {
+	return MountsToken(pods, account) || slices.ContainsFunc(pods.Volumes, func(v corev1.Volume) bool {
+		return v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(source corev1.VolumeProjection) bool {
+			return source.ServiceAccountToken != nil && source.ServiceAccountToken.Audience == ""
+		})
+	})
 }
 
 // Grantee is a ServiceAccount that a binding gives rights, or all of a namespace if it has no Name.

@@ -34,6 +34,21 @@ func saying(value string) func(*appsv1.Deployment) {
 	}
 }
 
+func mounting(token bool) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.AutomountServiceAccountToken = ptr.To(token) }
+}
+
+// bringingToken has a volume with a token for an audience, "" for the API server.
+func bringingToken(audience string) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Volumes = append(d.Spec.Template.Spec.Volumes, corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{
+			Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: audience, Path: "token"}},
+			}},
+		}})
+	}
+}
+
 // withRights is a logical cluster, which pods can reach, with bindings and other objects.
 func withRights(t *testing.T, bindings []any, objects ...projection.Object) *Upstream {
 	t.Helper()
@@ -67,8 +82,19 @@ func TestWhichWorkloadsCallTheLogicalCluster(t *testing.T) {
 			bindings: []any{binding("shop", toAccount("shop", "operator"))}, change: []func(*appsv1.Deployment){runningAs("operator")}, want: true, token: true,
 		},
 		"its account has rights everywhere": {bindings: []any{wide}, change: []func(*appsv1.Deployment){runningAs("operator")}, want: true, token: true},
-		"its account wants no token": {
-			bindings: []any{wide}, account: silent, change: []func(*appsv1.Deployment){runningAs("operator")}, want: true,
+		"its account wants no token":        {bindings: []any{wide}, account: silent, change: []func(*appsv1.Deployment){runningAs("operator")}},
+		"it wants no token":                 {bindings: []any{wide}, change: []func(*appsv1.Deployment){runningAs("operator"), mounting(false)}},
+		"it wants a token and its account does not": {
+			bindings: []any{wide}, account: silent, change: []func(*appsv1.Deployment){runningAs("operator"), mounting(true)}, want: true, token: true,
+		},
+		"it wants the token in a volume of its own alone": {
+			bindings: []any{wide}, account: silent, change: []func(*appsv1.Deployment){runningAs("operator"), bringingToken("")}, want: true,
+		},
+		"it wants a token for somebody else alone": {
+			bindings: []any{wide}, account: silent, change: []func(*appsv1.Deployment){runningAs("operator"), bringingToken("vault")},
+		},
+		"it wants no token and says that it calls the logical cluster": {
+			account: silent, change: []func(*appsv1.Deployment){runningAs("operator"), saying(v1alpha1.APILogical)}, want: true,
 		},
 		"all accounts of the namespace have": {
 			bindings: []any{binding("shop", rbacv1.Subject{Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:shop"})}, want: true, token: true,
@@ -94,6 +120,68 @@ func TestWhichWorkloadsCallTheLogicalCluster(t *testing.T) {
 			}
 			if u.Access.API.Token {
 				t.Error("what all are given was changed")
+			}
+		})
+	}
+}
+
+// Rights that come to a ServiceAccount change nothing in a cluster for pods without a token, whose template would have them replaced.
+func TestRightsThatComeReplaceNoPodsWithoutAToken(t *testing.T) {
+	silent := account("operator")
+	silent.AutomountServiceAccountToken = ptr.To(false)
+	rights := []any{binding("shop", toAccount("shop", "operator"))}
+	for name, test := range map[string]struct {
+		account *corev1.ServiceAccount
+		change  func(*appsv1.Deployment)
+		replace bool
+	}{
+		"it says that it wants none":  {account: account("operator"), change: mounting(false)},
+		"its account says so":         {account: silent, change: func(*appsv1.Deployment) {}},
+		"it has one, unlike the rest": {account: account("operator"), change: func(*appsv1.Deployment) {}, replace: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := deployment("web", toEast, runningAs("operator"), test.change)
+			kind, _ := projection.KindOf(above)
+			project := func(u *Upstream, live projection.Object) projection.Object {
+				t.Helper()
+				part := projection.Part{Share: placement.Share{Replicas: 2}, API: u.Access.Of(identity.Workload{Kind: kind, Object: above}, live)}
+				out, err := kind.Project(above, part, projection.Target{LogicalCluster: logicalCluster, Cluster: "east"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out
+			}
+			live := project(withRights(t, nil, above, test.account), nil)
+			desired := project(withRights(t, rights, above, test.account), live)
+			if replaced := kind.MakesPods(desired, live); replaced != test.replace {
+				t.Errorf("rights replace its pods: %t, want %t", replaced, test.replace)
+			}
+			if same := projection.HashOf(desired) == projection.HashOf(live); same == test.replace {
+				t.Errorf("its projection stays as it was: %t", same)
+			}
+		})
+	}
+}
+
+func TestAnAccountThatComesToMountTokensHasItsWorkloadsLookedAt(t *testing.T) {
+	silent := account("operator")
+	silent.AutomountServiceAccountToken = ptr.To(false)
+	labelled := account("operator")
+	labelled.Labels = map[string]string{"team": "shop"}
+	for name, test := range map[string]struct {
+		before, after *corev1.ServiceAccount
+		want          []string
+	}{
+		"it comes to mount them":  {silent, account("operator"), []string{"deployments shop/web", "serviceaccounts shop/operator"}},
+		"something else of it is": {account("operator"), labelled, []string{"serviceaccounts shop/operator"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := withRights(t, nil, deployment("web", toEast, runningAs("operator")), test.after)
+			s := attach(t, u, "east")
+			kind, _ := projection.KindOf(test.after)
+			u.router.Route(kind, test.before, test.after)
+			if diff := cmp.Diff(test.want, s.enqueued()); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
@@ -169,6 +257,8 @@ func TestAJobMayBeGrantedRightsThatAreOnTheirWay(t *testing.T) {
 	}
 	said := job("operator")
 	said.Spec.Template.Annotations = map[string]string{v1alpha1.AnnotationAPI: v1alpha1.APICluster}
+	tokenless := job("operator")
+	tokenless.Spec.Template.Spec.AutomountServiceAccountToken = ptr.To(false)
 	for name, test := range map[string]struct {
 		of     projection.Object
 		rights bool
@@ -178,6 +268,7 @@ func TestAJobMayBeGrantedRightsThatAreOnTheirWay(t *testing.T) {
 		"one whose account has rights":               {of: job("operator"), rights: true},
 		"one with the account that all have":         {of: job("")},
 		"one that says what it calls":                {of: said},
+		"one without a token":                        {of: tokenless},
 		"a Deployment, which is rolled when need be": {of: deployment("web", "", runningAs("operator"))},
 	} {
 		t.Run(name, func(t *testing.T) {

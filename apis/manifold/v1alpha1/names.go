@@ -16,8 +16,8 @@ const (
 	// AnnotationSharedStorage marks, with the value "true", a StorageClass of the logical cluster of which a claim leads to the same data in
 	// each cluster.
 	AnnotationSharedStorage = "manifold.dev/shared-storage"
-	// AnnotationAPI is the user's word, on a pod template or a pod, about which API the pods call; see APILogical. Without it, pods whose
-	// ServiceAccount has been given rights call the logical cluster.
+	// AnnotationAPI is the user's word, on a pod template or a pod, about which API the pods call; see APILogical. Without it, pods with
+	// a token of a ServiceAccount that has been given rights call the logical cluster.
 	AnnotationAPI = "manifold.dev/api"
 	// AnnotationTraffic is the user's word, on a Service or its namespace, about which of its pods a cluster is led to; see Traffic. The
 	// Service's own wins over its namespace's. It means something where clusters share a network.

@@ -24,8 +24,15 @@ func (g gatherer) api(ctx context.Context, template *corev1.PodTemplateSpec, nam
 		return nil, nil
 	}
 	account := projection.Grantee{Namespace: namespace, Name: projection.AccountOf(&template.Spec)}
+	above, err := g.client.CoreV1().ServiceAccounts(namespace).Get(ctx, account.Name, metav1.GetOptions{})
+	if err != nil {
+		above = nil
+	}
 	var problem error
 	calls := projection.CallsAPI(template.Annotations, func() (granted bool) {
+		if !projection.HasToken(&template.Spec, above) {
+			return false
+		}
 		granted, problem = g.granted(ctx, account)
 		return granted
 	})
@@ -40,10 +47,6 @@ func (g gatherer) api(ctx context.Context, template *corev1.PodTemplateSpec, nam
 	}
 	if authority, err := g.client.CoreV1().ConfigMaps(namespace).Get(ctx, rootCA, metav1.GetOptions{}); err == nil {
 		out.Authority = authority.Data["ca.crt"]
-	}
-	above, err := g.client.CoreV1().ServiceAccounts(namespace).Get(ctx, account.Name, metav1.GetOptions{})
-	if err != nil {
-		above = nil
 	}
 	out.Token = projection.MountsToken(&template.Spec, above)
 	return out, nil

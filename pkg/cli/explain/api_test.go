@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
 
 	manifoldv1alpha1 "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned/fake"
@@ -53,5 +54,14 @@ func TestHoldShowsThatPodsCallTheLogicalCluster(t *testing.T) {
 				t.Errorf("%s does not say %q:\n%s", format, phrase, out.String())
 			}
 		}
+	}
+	tokenless := web(2, map[string]string{manifoldv1alpha1.AnnotationPlacement: decision.String()})
+	tokenless.Spec.Template.Spec.AutomountServiceAccountToken = ptr.To(false)
+	if held, err = g.hold(t.Context(), toUnstructured(t, tokenless), "east"); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := held.print(&out, ""); err != nil || strings.Contains(out.String(), "call the API") {
+		t.Errorf("of pods without a token it says, %v:\n%s", err, out.String())
 	}
 }

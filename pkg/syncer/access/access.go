@@ -1,5 +1,5 @@
-// Package access says which pods call the API of the logical cluster, and how: those that run as a ServiceAccount that has been given rights there,
-// or that say so themselves.
+// Package access says which pods call the API of the logical cluster, and how: those that have a token of a ServiceAccount that has been given rights
+// there, or that say so themselves.
 package access
 
 import (
@@ -93,7 +93,13 @@ func (a *Access) MayBeGranted(w identity.Workload) bool {
 	template := w.Kind.Demand(w.Object).Template
 	_, says := template.Annotations[v1alpha1.AnnotationAPI]
 	account := projection.AccountOf(&template.Spec)
-	return !says && account != defaultAccount && !a.granted(w.GetNamespace(), account)
+	return !says && account != defaultAccount && !a.granted(w.GetNamespace(), account) && projection.HasToken(&template.Spec, a.account(w.GetNamespace(), account))
+}
+
+// account returns a ServiceAccount of the logical cluster, nil if there is none.
+func (a *Access) account(namespace, name string) *corev1.ServiceAccount {
+	account, _ := a.Above.Get(identity.Key{Resource: identity.Accounts, Namespace: namespace, Name: name}).(*corev1.ServiceAccount)
+	return account
 }
 
 // granted reports whether a ServiceAccount has been given rights, itself or with all of its namespace.
@@ -130,27 +136,26 @@ func (a *Access) Of(w identity.Workload, live projection.Object) *projection.API
 			return nil
 		}
 	}
-	account := projection.AccountOf(&template.Spec)
-	if !a.calls(template.Annotations, w.GetNamespace(), account) {
+	name := projection.AccountOf(&template.Spec)
+	account := a.account(w.GetNamespace(), name)
+	if !projection.CallsAPI(template.Annotations, func() bool {
+		// Without a token rights are of no use, and pods would be replaced for nothing.
+		return projection.HasToken(&template.Spec, account) && a.granted(w.GetNamespace(), name)
+	}) {
 		return nil
 	}
-	above, _ := a.Above.Get(identity.Key{Resource: identity.Accounts, Namespace: w.GetNamespace(), Name: account}).(*corev1.ServiceAccount)
-	out.Token = projection.MountsToken(&template.Spec, above)
+	out.Token = projection.MountsToken(&template.Spec, account)
 	return &out
 }
 
-func (a *Access) calls(annotations map[string]string, namespace, account string) bool {
-	return projection.CallsAPI(annotations, func() bool { return a.granted(namespace, account) })
-}
-
-// CallsAPI reports whether a pod, as it is shown above, calls the logical cluster: as its own annotations say or, for one that a controller has made
-// in a cluster, those of the template of its controller above.
+// CallsAPI reports whether a pod that has a token, as it is shown above, calls the logical cluster: as its own annotations say or, for one that a
+// controller has made in a cluster, those of the template of its controller above.
 func (a *Access) CallsAPI(pod *corev1.Pod) bool {
 	annotations := pod.Annotations
 	if identity.ShownFrom(pod) != "" {
 		annotations = a.templateAnnotations(metav1.GetControllerOfNoCopy(pod), pod.Namespace)
 	}
-	return a.calls(annotations, pod.Namespace, projection.AccountOf(&pod.Spec))
+	return projection.CallsAPI(annotations, func() bool { return a.granted(pod.Namespace, projection.AccountOf(&pod.Spec)) })
 }
 
 func (a *Access) templateAnnotations(controller *metav1.OwnerReference, namespace string) map[string]string {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -92,6 +93,16 @@ func (r *Router) Route(kind projection.Kind, before, after projection.Object) {
 	if kind.Bounds {
 		r.divided(present.GetNamespace())
 	}
+	if kind.Resource == identity.Accounts && mounts(before) != mounts(after) {
+		r.RightsChanged([]projection.Grantee{{Namespace: key.Namespace, Name: key.Name}})
+	}
+}
+
+// mounts reports whether pods with a ServiceAccount, nil if there is none, have a token where their template says nothing of it. Rights are of use
+// only with one.
+func mounts(account projection.Object) bool {
+	of, _ := account.(*corev1.ServiceAccount)
+	return projection.MountsToken(&corev1.PodSpec{}, of)
 }
 
 // referring has those looked at that name an object which has come to exist, or does not exist any more: what they need not have is in their
