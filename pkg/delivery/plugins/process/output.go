@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -128,6 +129,9 @@ func (o *Output) Last() []string {
 	return out
 }
 
+// frame is a line that says where a function is in a trace of Go's calls.
+var frame = regexp.MustCompile(`^\t\S+\.go:\d+`)
+
 // LastWords are those that tell most of why a program has ended: what it says of that itself, or else its last lines, at most as many as that.
 func (o *Output) LastWords(most int) []string {
 	o.mu.Lock()
@@ -138,7 +142,11 @@ func (o *Output) LastWords(most int) []string {
 	}
 	var out []string
 	for _, line := range o.Last() {
-		if line != "" && !strings.HasPrefix(line, ours) {
+		switch {
+		case line == "" || strings.HasPrefix(line, ours):
+		case frame.MatchString(line):
+			out = out[:max(0, len(out)-1)] // it follows the name of a function, and neither says what is wrong
+		default:
 			out = append(out, line)
 		}
 	}

@@ -81,6 +81,8 @@ func TestTheLastWordsTellWhyAProgramHasEnded(t *testing.T) {
 		"nothing":                  {"", nil},
 		"its last lines":           {"a\nb\n\nc\nd", []string{"b", "c", "d"}},
 		"a panic, and not a trace": {"a\npanic: no such thing\n\ngoroutine 1 [running]:\nmain.main()\n", []string{"panic: no such thing"}},
+		"a log's trace of calls":   {"a\nERROR: no such folder\nmain.main\n\texample.com/plugin/main.go:76\nruntime.main\n\truntime/proc.go:290", []string{"a", "ERROR: no such folder"}},
+		"lines that are set in":    {"usage:\n\t--folder\n\tof.go files", []string{"usage:", "\t--folder", "\tof.go files"}},
 		"no memory":                {"fatal error: runtime: out of memory\n" + strings.Repeat("x\n", 2*keptLines), []string{"fatal error: runtime: out of memory"}},
 	} {
 		o, _ := output(t)
