@@ -161,7 +161,7 @@ func TestW40WhatTheDocumentHasRejectedIsNoPipeline(t *testing.T) {
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: alone, labels: {"+labels+"}}\ndata: {environments: '[{name: dev, targets: [{namespace: "+s.Namespace+"}]}]'}\n")
 	s.Logical.Apply(olderPipeline("other", "", dev))
 	shows(s, older, "other", "dev", "")
-	if got := s.Logical.Kubectl("get", pipelines+","+older, "-o", "name"); got != "pipeline.pipelines.wego.weave.works/other" {
+	if got := s.Logical.Kubectl("get", pipelines+","+older, "-o", "name"); strings.TrimSpace(got) != "pipeline.pipelines.wego.weave.works/other" {
 		t.Errorf("there are pipelines: %s", got)
 	}
 	if got := s.Logical.CLI("pipeline", "list"); strings.Contains(got, "alone") {
