@@ -324,7 +324,7 @@ func (b *Board) withFiles(
 	switch code := grpcstatus.Code(err); {
 	case code == codes.Unimplemented:
 		return false, ""
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case code == codes.DeadlineExceeded, errors.Is(ctx.Err(), context.DeadlineExceeded): // the plugin may tell first that the time is over
 		return false, fmt.Sprintf("plugin %q has not told within %s %s", plugin.Name, b.within, about)
 	case err != nil:
 		return false, fmt.Sprintf("plugin %q does not tell %s: %s: %s", plugin.Name, about, code, grpcstatus.Convert(err).Message())
