@@ -10,13 +10,11 @@ import (
 // is then not the time of everybody. When there are too few places, owners get one in the order in which they have begun to ask, however often and for
 // however much others ask. So there are to be more workers than places, or nobody is left to ask.
 type Places struct {
-	all, each int
-	now       func() time.Time
+	slots *Slots
+	now   func() time.Time
 
-	mu    sync.Mutex
-	taken map[string]int
-	sum   int
-	line  []inLine
+	mu   sync.Mutex
+	line []inLine
 }
 
 // inLine is an owner for whom there was no place.
@@ -30,33 +28,22 @@ const asking = 10 * time.Second
 
 // NewPlaces returns so many places in all, of which one owner may have so many at a time.
 func NewPlaces(all, each int) *Places {
-	return &Places{all: all, each: each, now: time.Now, taken: map[string]int{}}
+	return &Places{slots: NewSlots(all, each), now: time.Now}
 }
 
 // Take takes a place for an owner, if there is one for him. Whoever has it calls free once, whoever has not asks again soon.
 func (p *Places) Take(owner string) (free func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken[owner] >= p.each {
+	left, has := p.slots.left(owner)
+	if !has || !p.turn(owner, left) {
 		return nil, false
 	}
-	if !p.turn(owner) {
-		return nil, false
-	}
-	p.sum++
-	p.taken[owner]++
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.sum--
-		if p.taken[owner]--; p.taken[owner] == 0 {
-			delete(p.taken, owner)
-		}
-	}, true
+	return p.slots.Take(owner)
 }
 
-// turn reports whether there is a place for an owner beside those that others have asked for before, and has him wait in line otherwise.
-func (p *Places) turn(owner string) bool {
+// turn reports whether so many places that are left have one for an owner beside those that others have asked for before, and has him wait in line otherwise.
+func (p *Places) turn(owner string, left int) bool {
 	now := p.now()
 	p.line = slices.DeleteFunc(p.line, func(one inLine) bool { return one.owner != owner && now.Sub(one.asked) > asking })
 	at := slices.IndexFunc(p.line, func(one inLine) bool { return one.owner == owner })
@@ -65,7 +52,7 @@ func (p *Places) turn(owner string) bool {
 		before = len(p.line)
 	}
 	switch {
-	case p.sum+before < p.all:
+	case before < left:
 		if at >= 0 {
 			p.line = slices.Delete(p.line, at, at+1)
 		}

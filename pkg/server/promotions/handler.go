@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery/promotion"
 	"github.com/manifold-dev/manifold/pkg/delivery/weave"
 	"github.com/manifold-dev/manifold/pkg/server/callers"
@@ -54,12 +55,12 @@ type Handler struct {
 	pipelines Pipelines
 	clock     clock.Clock
 	calls     *callers.Limits
-	slots     *callers.Slots
+	slots     *work.Slots
 }
 
 // New returns a Handler.
 func New(pipelines Pipelines, clock clock.Clock) *Handler {
-	return &Handler{pipelines: pipelines, clock: clock, calls: callers.NewLimits(clock, callsIn/mostCalls, mostCalls), slots: callers.NewSlots(mostAtOnce, mostOfOne)}
+	return &Handler{pipelines: pipelines, clock: clock, calls: callers.NewLimits(clock, callsIn/mostCalls, mostCalls), slots: work.NewSlots(mostAtOnce, mostOfOne)}
 }
 
 // answer is what a call is answered.

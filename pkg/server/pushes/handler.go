@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/server/callers"
 )
 
@@ -36,7 +37,7 @@ type Handler struct {
 	next http.Handler
 	// failures are wrong signatures. Who sends none is heard all the same, so that no stranger can keep a forge out.
 	failures *callers.Limits
-	slots    *callers.Slots
+	slots    *work.Slots
 	// unknown stands for the secret of an application that there is not, so that looking takes as long.
 	unknown []byte
 }
@@ -45,7 +46,7 @@ type Handler struct {
 func New(apps Applications, clock clock.PassiveClock, next http.Handler) *Handler {
 	unknown := make([]byte, 32)
 	_, _ = rand.Read(unknown) // it never fails
-	return &Handler{apps: apps, next: next, failures: callers.NewLimits(clock, wrongEvery, mostWrong), slots: callers.NewSlots(mostAtOnce, mostOfOne), unknown: unknown}
+	return &Handler{apps: apps, next: next, failures: callers.NewLimits(clock, wrongEvery, mostWrong), slots: work.NewSlots(mostAtOnce, mostOfOne), unknown: unknown}
 }
 
 // ServeHTTP implements http.Handler. It comes before all that asks who somebody is.
