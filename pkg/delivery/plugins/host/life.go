@@ -193,7 +193,7 @@ func (l *life) giveUp(why string) end {
 	l.note(func(of *Status) { of.Ready, of.Reason, of.Message = false, v1alpha1.PluginReasonNotAnswering, why })
 	l.output.Note("ended: " + why)
 	l.stop(why, hangGrace)
-	return end{reason: v1alpha1.PluginReasonNotAnswering, message: why + l.words(), well: l.well()}
+	return end{reason: v1alpha1.PluginReasonNotAnswering, message: why + wrote(l.output), well: l.well()}
 }
 
 // drain lets calls end, and ends the process.
@@ -232,7 +232,7 @@ func (l *life) exited() end {
 	said := l.process.Exit().Said
 	l.gate.close("its process " + said)
 	l.output.Note(said)
-	return end{reason: v1alpha1.PluginReasonExited, message: "the process " + said + ", which nobody has asked it to" + l.words(), well: l.well()}
+	return end{reason: v1alpha1.PluginReasonExited, message: "the process " + said + ", which nobody has asked it to" + wrote(l.output), well: l.well()}
 }
 
 func (l *life) well() time.Duration {
@@ -242,9 +242,9 @@ func (l *life) well() time.Duration {
 	return l.host.Clock.Since(l.since)
 }
 
-// words are the last ones of the process.
-func (l *life) words() string {
-	said := l.output.LastWords(lastWords)
+// wrote is what follows on why something ended that wrote to output, "" if it wrote nothing.
+func wrote(output *process.Output) string {
+	said := output.LastWords(lastWords)
 	if len(said) == 0 {
 		return ""
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/process"
 )
 
@@ -100,14 +98,7 @@ func (t Tools) run(ctx context.Context, plugin, script string) error {
 	if exit.Success {
 		return nil
 	}
-	why := "the script " + exit.Said
-	if said := output.LastWords(lastWords); len(said) > 0 {
-		for i := range said {
-			said[i] = text.Line(said[i], mostSaid)
-		}
-		why += "; it last wrote: " + strings.Join(said, " | ")
-	}
-	return errors.New(why)
+	return errors.New("the script " + exit.Said + wrote(output))
 }
 
 // failed shows on a plugin that something has failed that does not end it, unless that happens all the time: each is a write of its status.
