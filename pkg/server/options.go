@@ -297,5 +297,5 @@ func (o *Options) advertised() (advertised.Address, error) {
 	if o.AdvertiseURL != "" {
 		return advertised.Parse(o.AdvertiseURL)
 	}
-	return advertised.Bound(o.GenericServerRunOptions.ExternalHost, o.SecureServing.BindPort, o.SecureServing.BindAddress, o.GenericServerRunOptions.AdvertiseAddress)
+	return advertised.Bound(o.GenericServerRunOptions.ExternalHost, o.SecureServing.BindPort, o.GenericServerRunOptions.AdvertiseAddress, o.SecureServing.BindAddress)
 }

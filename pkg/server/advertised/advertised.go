@@ -21,10 +21,10 @@ type Address struct {
 	Host, Port string
 }
 
-// Bound is the address of a server that nobody has said it of: its external host, or else the first of these addresses that is one, or else the address of this
-// host that faces what bind does.
-func Bound(host string, port int, bind net.IP, addresses ...net.IP) (Address, error) {
-	for _, ip := range append(addresses, bind) {
+// Bound is the address of a server that nobody has said it of: its external host, or else the address that it advertises, or is bound to, or else the address of
+// this host that faces what it is bound to.
+func Bound(host string, port int, advertise, bind net.IP) (Address, error) {
+	for _, ip := range []net.IP{advertise, bind} {
 		if host == "" && ip != nil && !ip.IsUnspecified() {
 			host = ip.String()
 		}
