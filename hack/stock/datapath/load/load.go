@@ -101,7 +101,7 @@ func (l *Load) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			due := int64(now.Sub(l.begin).Seconds() * float64(l.options.Rate))
+			due := int64(now.Sub(l.begin) * time.Duration(l.options.Rate) / time.Second)
 			for l.sent.Load() < due {
 				n := l.sent.Add(1)
 				l.sending.Go(func() { l.request(n) })

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/manifold-dev/manifold/hack/stock/datapath/pods"
@@ -44,24 +47,78 @@ func until(t *testing.T, l *Load, sent int) Report {
 	return l.Stop()
 }
 
+// pipes is a server that is reached without a network, so that it works by the virtual clock of a test.
+type pipes struct {
+	opened atomic.Int64
+	conns  chan net.Conn
+	server *http.Server
+}
+
+func newPipes(handler http.HandlerFunc) *pipes {
+	p := &pipes{conns: make(chan net.Conn), server: &http.Server{Handler: handler}}
+	go func() { _ = p.server.Serve(p) }() // it ends with the listener
+	return p
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		p.opened.Add(1)
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements net.Listener.
+func (p *pipes) Accept() (net.Conn, error) {
+	if conn, open := <-p.conns; open {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// Close implements net.Listener.
+func (p *pipes) Close() error   { close(p.conns); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
 func TestRequestsAreSentAtTheRateAndCounted(t *testing.T) {
-	var opened atomic.Int64
-	server := answering(t, nil)
-	start := time.Now()
-	got := until(t, Start(Options{URL: server.URL, Rate: 400, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		opened.Add(1)
-		return (&net.Dialer{}).DialContext(ctx, network, address)
-	}}), 200)
-	most := int(time.Since(start).Seconds()*400) + 1
-	if !got.Lossless() || got.Sent < 200 || got.Sent > most {
-		t.Errorf("%s: want 200 to %d, all answered", got, most)
-	}
-	if got.Clusters["east"] != got.Sent || got.Versions["v1"] != got.Sent || got.Median <= 0 || got.Max < got.P99 || got.P99 < got.Median {
-		t.Errorf("%+v", got)
-	}
-	if n := int(opened.Load()); n < got.Sent/2 || n > got.Sent*3/4 {
-		t.Errorf("%d connections for %d requests, want one for each second request, and few more", n, got.Sent)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const rate, sent, took = 400, 200, 3 * time.Millisecond
+		var mu sync.Mutex
+		came := map[string]time.Duration{}
+		begin := time.Now()
+		server := newPipes(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			came[r.URL.Path] = time.Since(begin)
+			mu.Unlock()
+			time.Sleep(took)
+			_ = json.NewEncoder(w).Encode(pods.Answer{Cluster: "east", Namespace: "shop", Version: "v1", Path: r.URL.Path})
+		})
+		l := Start(Options{URL: "http://pod", Rate: rate, Dial: server.dial})
+		time.Sleep(sent*time.Second/rate + tick/2)
+		got := l.Stop()
+		if err := server.server.Close(); err != nil {
+			t.Error(err)
+		}
+		if !got.Lossless() || got.Sent != sent {
+			t.Errorf("%s: want %d, all answered", got, sent)
+		}
+		if got.Clusters["east"] != sent || got.Versions["v1"] != sent || got.Median != took || got.P99 != took || got.Max != took {
+			t.Errorf("%+v: want %d by east, each within %s", got, sent, took)
+		}
+		for n := range sent {
+			path := fmt.Sprintf("/load/%d", n+1)
+			due := time.Duration(n+1) * time.Second / rate
+			if want := (due + tick - 1) / tick * tick; came[path] != want {
+				t.Errorf("%s came after %s, want %s", path, came[path], want)
+			}
+		}
+		if n := server.opened.Load(); n != sent/2+1 {
+			t.Errorf("%d connections for %d requests, want one for each second request, and one for the others", n, sent)
+		}
+	})
 }
 
 func TestWhatGoesWrongIsCounted(t *testing.T) {
@@ -105,18 +162,23 @@ func TestWhatGoesWrongIsCounted(t *testing.T) {
 }
 
 func TestASlowAnswerIsCounted(t *testing.T) {
-	server := answering(t, func(n int64, _ http.ResponseWriter, r *http.Request) bool {
-		if n == 1 {
-			timer := time.NewTimer(Slow + 50*time.Millisecond)
-			defer timer.Stop()
-			<-timer.C
+	synctest.Test(t, func(t *testing.T) {
+		server := newPipes(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/load/1" {
+				time.Sleep(Slow + 1)
+			}
+			_ = json.NewEncoder(w).Encode(pods.Answer{Cluster: "east", Path: r.URL.Path})
+		})
+		l := Start(Options{URL: "http://pod", Rate: 50, Dial: server.dial})
+		time.Sleep(Slow / 2)
+		got := l.Stop() // which waits for the slow one
+		if err := server.server.Close(); err != nil {
+			t.Error(err)
 		}
-		return false
+		if got.Slow != 1 || got.Failed != 0 || got.Max != Slow+1 {
+			t.Errorf("%s, want 1 slow", got)
+		}
 	})
-	got := until(t, Start(Options{URL: server.URL, Rate: 50}), 10)
-	if got.Slow != 1 || got.Failed != 0 || got.Max < Slow {
-		t.Errorf("%s, want 1 slow", got)
-	}
 }
 
 func TestReasonsAreFewAndReadable(t *testing.T) {
