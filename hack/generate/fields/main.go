@@ -78,7 +78,8 @@ func read(folder string) (structs, error) {
 	written := func(info fs.FileInfo) bool {
 		return !strings.HasSuffix(info.Name(), "_test.go") && !strings.HasPrefix(info.Name(), "zz_generated")
 	}
-	packages, err := parser.ParseDir(token.NewFileSet(), folder, written, parser.ParseComments) //nolint:staticcheck // build tags do not matter here
+	//lint:ignore SA1019 Build tags do not matter here.
+	packages, err := parser.ParseDir(token.NewFileSet(), folder, written, parser.ParseComments)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func TestAPolicyIsReadAnewWhenItHasChanged(t *testing.T) {
 	}
 	before := &v1alpha1.PlacementPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "rule"}}
 	after := before.DeepCopy()
-	if read(before) != read(before) || times != 1 {
+	if first := read(before); read(before) != first || times != 1 {
 		t.Errorf("it was read %d times, want once", times)
 	}
 	if read(after) == read(before) || times != 3 {

@@ -433,7 +433,7 @@ func (s *store) leave(ctx context.Context, l looker, name string, validate rest.
 	if options == nil {
 		options = &metav1.DeleteOptions{}
 	}
-	//nolint:staticcheck // whoever sets it means the same
+	//lint:ignore SA1019 Whoever sets it means the same.
 	if options.OrphanDependents != nil && *options.OrphanDependents || options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationOrphan {
 		return nil, false, apierrors.NewBadRequest(fmt.Sprintf("%s %q is held by other clusters as well, so what cluster %q runs of it cannot be orphaned", s.kind.GVK.Kind, name, l.cluster))
 	}
