@@ -44,8 +44,8 @@ func newChain(c *config, o storage.Options, m metrics.Sources, unstored map[stri
 	crdsServed := c.apiExtensions.GenericConfig.MergedResourceConfig.ResourceEnabled(
 		apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
 
-	definitions := extensions.Informers.Apiextensions().V1().CustomResourceDefinitions()
-
+	definitions, generic := extensions.Informers.Apiextensions().V1().CustomResourceDefinitions(), c.apiExtensions.GenericConfig
+	specs.InstallCustom(extensions.GenericAPIServer, definitions.Lister(), generic.OpenAPIConfig, generic.OpenAPIV3Config)
 	native, err := newNative(kube, extensions.GenericAPIServer, o, m, unstored)
 	if err != nil {
 		return nil, nil, err

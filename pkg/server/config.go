@@ -71,6 +71,7 @@ func newGenericConfig(name string, opts kubeoptions.CompletedOptions) (*genericC
 	if err != nil {
 		return nil, fmt.Errorf("configure the API server: %w", err)
 	}
+	specs.Free(config.OpenAPIConfig, config.OpenAPIV3Config)
 	storeAsJSON(storageFactory, manifold.GroupName, delivery.GroupName)
 	refuseNodeCommands(config)
 	identities, err := identity.Add(config, name)
@@ -135,7 +136,8 @@ func newConfig(opts kubeoptions.CompletedOptions, g *genericConfig, net *network
 	if err != nil {
 		return nil, fmt.Errorf("configure API aggregation: %w", err)
 	}
-	cp.Generic.SkipOpenAPIInstallation = true // see newNative. The others have copies of this configuration
+	// See newChain and newNative. The aggregating server has a copy of this configuration.
+	cp.Generic.SkipOpenAPIInstallation, apiExtensions.GenericConfig.SkipOpenAPIInstallation = true, true
 	return &config{aggregator: aggregator, kube: kube, apiExtensions: apiExtensions}, nil
 }
 

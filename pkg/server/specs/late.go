@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/emicklei/go-restful/v3"
+	listers "k8s.io/apiextensions-apiserver/pkg/client/listers/apiextensions/v1"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/server/routes"
@@ -39,14 +40,29 @@ func Install(server *genericapiserver.GenericAPIServer, v2 *common.Config, v3 *c
 	})
 }
 
+// InstallCustom serves the OpenAPI documents of the server of custom resources: those of definitions, and in version 3 those of what they define.
+// Version 2 stays with the stock server, which makes its one document for who asks. To be called before the server is prepared, whose configuration
+// leaves documents out.
+func InstallCustom(server *genericapiserver.GenericAPIServer, definitions listers.CustomResourceDefinitionLister, v2 *common.Config, v3 *common.OpenAPIV3Config) {
+	paths, services, config := server.Handler.NonGoRestfulMux, server.Handler.GoRestfulContainer, *v2
+	// With these two the stock server follows definitions for version 2, and for lack of the third not for version 3.
+	server.OpenAPIVersionedService, server.StaticOpenAPISpec = routes.OpenAPI{Config: &config}.InstallV2(services, paths)
+	registerV3(paths, services, v3, newCustom(definitions))
+}
+
 func register(paths *mux.PathRecorderMux, services *restful.Container, v2 *common.Config, v3 *common.OpenAPIV3Config) {
 	paths.Handle(path, &unchanging{document: &late{make: func() http.Handler {
 		config, of := *v2, mux.NewPathRecorderMux("openapi-v2")
 		routes.OpenAPI{Config: &config}.InstallV2(services, of)
 		return of
 	}}})
+	registerV3(paths, services, v3, nil)
+}
+
+// registerV3 serves the documents of version 3 of what is installed, and of custom kinds where there are any.
+func registerV3(paths *mux.PathRecorderMux, services *restful.Container, v3 *common.OpenAPIV3Config, custom *custom) {
 	// Making a document changes the definitions that it is made of, so each has some of its own, but for those that are made at the start.
-	documents := &documents{services: services, config: *v3, definitions: v3.Definitions, late: map[string]*late{}}
+	documents := &documents{services: services, config: *v3, definitions: v3.Definitions, late: map[string]*late{}, custom: custom}
 	documents.config.Definitions = nil
 	paths.Handle(pathV3, http.HandlerFunc(documents.list))
 	paths.HandlePrefix(pathV3+"/", http.HandlerFunc(documents.one))
@@ -108,11 +124,13 @@ func (u *unchanging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type documents struct {
 	services *restful.Container
 	config   common.OpenAPIV3Config
+	// custom are those of custom kinds, nil where there are none.
+	custom *custom
 
 	mu sync.Mutex
-	// definitions are what the documents are made of that are listed, and listed is what clients find them by. It is small, and so kept.
+	// definitions are what the documents of what is installed are made of that are listed, and listed is what clients find them by. It is small, and so kept.
 	definitions map[string]common.OpenAPIDefinition
-	listed      []byte
+	listed      map[string]handler3.OpenAPIV3DiscoveryGroupVersion
 	// late are the documents that were asked for, by group and version.
 	late map[string]*late
 
@@ -120,7 +138,7 @@ type documents struct {
 	making sync.Mutex
 }
 
-// list answers with the addresses of all documents. They contain what the documents come to, so each is made once for that, one after another.
+// list answers with the addresses of all documents.
 func (d *documents) list(w http.ResponseWriter, r *http.Request) {
 	listed, err := d.addresses()
 	if err != nil {
@@ -133,12 +151,34 @@ func (d *documents) list(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *documents) addresses() ([]byte, error) {
+	installed, err := d.installed()
+	if err != nil {
+		return nil, err
+	}
+	all := handler3.OpenAPIV3Discovery{Paths: maps.Clone(installed)}
+	if d.custom != nil {
+		for path, served := range d.custom.current() {
+			if _, known := all.Paths[path]; !known {
+				all.Paths[path] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: address(path, served.tag)}
+			}
+		}
+	}
+	listed, err := json.Marshal(all)
+	if err != nil {
+		return nil, fmt.Errorf("list the OpenAPI documents: %w", err)
+	}
+	return listed, nil
+}
+
+// installed returns the addresses of the documents of what is installed. They contain what the documents come to, so each is made once for that, one
+// after another.
+func (d *documents) installed() (map[string]handler3.OpenAPIV3DiscoveryGroupVersion, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.listed != nil {
 		return d.listed, nil
 	}
-	all := handler3.OpenAPIV3Discovery{Paths: map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}}
+	listed := map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}
 	config, downloader := d.config, openapiv3.NewDownloader()
 	config.Definitions = d.definitions
 	for _, service := range d.services.RegisteredWebServices() {
@@ -147,12 +187,8 @@ func (d *documents) addresses() ([]byte, error) {
 			return nil, fmt.Errorf("list the OpenAPI document of %s: %w", service.RootPath(), err)
 		}
 		if found != nil {
-			maps.Copy(all.Paths, found.Paths)
+			maps.Copy(listed, found.Paths)
 		}
-	}
-	listed, err := json.Marshal(all)
-	if err != nil {
-		return nil, fmt.Errorf("list the OpenAPI documents: %w", err)
 	}
 	d.listed, d.definitions = listed, nil
 	return listed, nil
@@ -160,7 +196,11 @@ func (d *documents) addresses() ([]byte, error) {
 
 // one answers with a document.
 func (d *documents) one(w http.ResponseWriter, r *http.Request) {
-	document := d.of(strings.TrimPrefix(r.URL.Path, pathV3))
+	root := strings.TrimPrefix(r.URL.Path, pathV3)
+	document := d.of(root)
+	if document == nil && d.custom != nil {
+		document = d.custom.of(strings.TrimPrefix(root, "/"))
+	}
 	if document == nil {
 		http.NotFound(w, r)
 		return
