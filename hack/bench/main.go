@@ -72,7 +72,7 @@ func main() {
 	flag.StringVar(&o.manifold, "manifold", "bin/manifold", "the binary to measure")
 	flag.BoolVar(&o.directOnly, "direct-only", false, "measure the clusters alone")
 	flag.StringVar(&o.output, "o", "", "file to write everything measured to, as JSON")
-	flag.BoolVar(&o.throughOnly, "through-only", false, "with -scale: measure the logical cluster alone, as when looking for what is slow")
+	flag.BoolVar(&o.throughOnly, "through-only", false, "with -scale and -storm: measure the logical cluster alone, as when looking for what is slow")
 	flag.BoolVar(&o.scale, "scale", false, "measure objects of unusual size and number instead, against one stock cluster")
 	flag.IntVar(&o.sizes.Replicas, "replicas", 10_000, "with -scale: replicas of one Deployment")
 	flag.IntVar(&o.sizes.ConfigMaps, "configmaps", 5_000, "with -scale: ConfigMaps of one namespace")

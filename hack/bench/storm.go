@@ -68,12 +68,14 @@ func runStorm(ctx context.Context, o options, root, dir, bin string) (err error)
 	}
 	defer func() { err = errors.Join(err, stock.StopAll(clusters)) }()
 	east, report := clusters[0], stormReport{Time: time.Now().UTC().Truncate(time.Second), Definitions: o.stormSize}
-	below, err := newStorm("stock cluster", o.stormSize, east.RESTConfig(), &machine{clusters: clusters}, func() (float64, error) { return planeMemory(east) })
-	if err != nil {
-		return err
-	}
-	if report.Stock, err = below.run(ctx); err != nil {
-		return err
+	if !o.throughOnly {
+		below, err := newStorm("stock cluster", o.stormSize, east.RESTConfig(), &machine{clusters: clusters}, func() (float64, error) { return planeMemory(east) })
+		if err != nil {
+			return err
+		}
+		if report.Stock, err = below.run(ctx); err != nil {
+			return err
+		}
 	}
 
 	dir = filepath.Join(dir, "manifold")
@@ -280,6 +282,9 @@ func (r stormReport) print(out io.Writer) {
 		name string
 		stormSeries
 	}{{"stock etcd, API server and controllers", r.Stock}, {"logical cluster", r.Through}} {
+		if row.Before == 0 {
+			continue // it was left out
+		}
 		fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f s\t%.0f s\n",
 			row.name, row.Before, row.Peak, row.With, row.After, row.After/row.Before, row.Made, row.Gone)
 	}

@@ -16,10 +16,11 @@ const (
 	// schemas, which every collection has to look at again, while a burst of writes leaves garbage only: at the default of 100 a
 	// third of the processor time of such a burst went into collecting.
 	busyGCPercent = 200
-	// fullGCPercent is for a heap that is large, and mostGarbage how much garbage there may be in between. Garbage of a large heap is
-	// spread over memory which is not given back afterwards.
+	// mostGarbage is how much garbage there may be in between once that is less: garbage of a heap that grows within seconds, as when hundreds of
+	// definitions of custom resources come at once, is spread over memory which is not given back afterwards. A server at rest has less than half of that
+	// live, so it is no bound there. A heap of GiB would be collected all the time by it, so fullGCPercent is the least that one may grow.
+	mostGarbage   = 192 << 20
 	fullGCPercent = 50
-	mostGarbage   = 512 << 20
 	// idleCheck is how often memory is given back, if there was little to do meanwhile.
 	idleCheck = 5 * time.Second
 	// idleRate is how many bytes a second an idle process may allocate: leases, probes and resyncs take less.
@@ -28,6 +29,9 @@ const (
 	// that is at least. A collection looks at all of it: thousands of objects at rest are to take no time.
 	worthwhile     = 32 << 20
 	worthwhilePart = 4
+	// endedGoroutines is how many goroutines must have ended for the same, whatever was allocated. Each kind of custom resources has a dozen, which end some
+	// time after its definition has gone, and what they held is garbage then that nobody has allocated lately.
+	endedGoroutines = 500
 )
 
 // setGCPercent sets how far the heap may grow, unless the administrator has.
@@ -51,21 +55,38 @@ func returnIdleMemory(ctx context.Context) error {
 	})
 	ticker := time.NewTicker(idleCheck)
 	defer ticker.Stop()
-	last, _ := heap()
-	freed := uint64(0)
+	allocated, _ := heap()
+	seen := looks{last: allocated}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
 		}
-		now, live := heap()
-		if now-last < uint64(idleCheck.Seconds()*idleRate) && now-freed > worthCollecting(live) {
+		allocated, live := heap()
+		if seen.collect(allocated, live, runtime.NumGoroutine()) {
 			debug.FreeOSMemory()
-			freed = now
 		}
-		last = now
 	}
+}
+
+// looks is what is remembered of a process from one look to the next.
+type looks struct {
+	// last and freed are how many bytes had been allocated at the last look, and when memory was last given back.
+	last, freed uint64
+	// most is the highest number of goroutines that was seen since then.
+	most int
+}
+
+// collect reports whether it is time to collect garbage and to give memory back: there is little to do, and there is enough garbage.
+func (l *looks) collect(allocated, live uint64, goroutines int) bool {
+	idle := allocated-l.last < uint64(idleCheck.Seconds()*idleRate)
+	l.last, l.most = allocated, max(l.most, goroutines)
+	if !idle || allocated-l.freed <= worthCollecting(live) && l.most-goroutines < endedGoroutines {
+		return false
+	}
+	l.freed, l.most = allocated, goroutines
+	return true
 }
 
 // afterCollections calls a function after every collection of garbage until ctx ends. A heap grows by hundreds of MiB within a second when
