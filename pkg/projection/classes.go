@@ -43,6 +43,9 @@ type Requirement struct {
 	Name  string
 	// ForPods tells that no pod can be made without it. Otherwise the object is taken, and nothing acts on it.
 	ForPods bool
+	// ByHand tells that a volume that was made by hand and is of that name, as claims and volumes find each other, does as well: then nobody needs
+	// the class itself. Such volumes come along with claims, and not with the pods that have claims of their own made.
+	ByHand bool
 }
 
 // Requires returns the classes that an object names, which its clusters should have.
@@ -66,16 +69,16 @@ func requiredByPods(in *corev1.PodSpec) []Requirement {
 	}
 	for _, volume := range in.Volumes {
 		if volume.Ephemeral != nil && volume.Ephemeral.VolumeClaimTemplate != nil {
-			out = append(out, requiredByClaim(&volume.Ephemeral.VolumeClaimTemplate.Spec)...)
+			out = append(out, requiredByClaim(&volume.Ephemeral.VolumeClaimTemplate.Spec, false)...)
 		}
 	}
 	return out
 }
 
-// requiredByClaim is the class of which a claim wants its volume. It may also get one that somebody has made by hand.
-func requiredByClaim(in *corev1.PersistentVolumeClaimSpec) []Requirement {
+// requiredByClaim is the class of which a claim wants its volume, and whether it may also get one that somebody has made by hand.
+func requiredByClaim(in *corev1.PersistentVolumeClaimSpec, byHand bool) []Requirement {
 	if name := ptr.Deref(in.StorageClassName, ""); name != "" {
-		return []Requirement{{Class: storageClass, Name: name}}
+		return []Requirement{{Class: storageClass, Name: name, ByHand: byHand}}
 	}
 	return nil
 }

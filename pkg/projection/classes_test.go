@@ -29,7 +29,7 @@ func TestClassesThatObjectsName(t *testing.T) {
 		},
 		"a volume claim that of its volume": {
 			in:   &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")}},
-			want: []Requirement{{Class: storageClass, Name: "fast"}},
+			want: []Requirement{{Class: storageClass, Name: "fast", ByHand: true}},
 		},
 		"a volume claim may leave it to the cluster":         {in: &corev1.PersistentVolumeClaim{}},
 		"a volume claim may be for a volume without a class": {in: &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("")}}},
@@ -37,7 +37,7 @@ func TestClassesThatObjectsName(t *testing.T) {
 			in: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{VolumeClaimTemplates: []corev1.PersistentVolumeClaim{
 				{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")}}, {},
 			}}},
-			want: []Requirement{{Class: storageClass, Name: "fast"}},
+			want: []Requirement{{Class: storageClass, Name: "fast", ByHand: true}},
 		},
 		"a Deployment that of its ephemeral volumes": {
 			in: deployment(corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{

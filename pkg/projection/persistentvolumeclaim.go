@@ -41,7 +41,7 @@ var persistentVolumeClaim = row[corev1.PersistentVolumeClaim, *corev1.Persistent
 			r.add(statefulSet.resource, set, true)
 		}
 	},
-	requires: func(in *corev1.PersistentVolumeClaim) []Requirement { return requiredByClaim(&in.Spec) },
+	requires: func(in *corev1.PersistentVolumeClaim) []Requirement { return requiredByClaim(&in.Spec, true) },
 	stays:    true,
 }
 

@@ -64,7 +64,7 @@ var statefulSet = row[appsv1.StatefulSet, *appsv1.StatefulSet]{
 	requires: func(in *appsv1.StatefulSet) []Requirement {
 		var out []Requirement
 		for i := range in.Spec.VolumeClaimTemplates {
-			out = append(out, requiredByClaim(&in.Spec.VolumeClaimTemplates[i].Spec)...)
+			out = append(out, requiredByClaim(&in.Spec.VolumeClaimTemplates[i].Spec, true)...)
 		}
 		return out
 	},

@@ -24,37 +24,71 @@ type VolumeReport struct {
 	Doubts []string
 }
 
-// SaneVolume returns the report of a cluster about a volume: claim is the UID that the claim has there which the volume is for, "" if the cluster
-// has none. It is not bound to another one, whatever the cluster says, and to none while that is there it is not released.
-func SaneVolume(live *corev1.PersistentVolume, claim types.UID) (out VolumeReport) {
-	doubt := func(format string, args ...any) {
-		out.Doubts = append(out.Doubts, fmt.Sprintf(format, args...))
-		out.Phase = corev1.VolumePending
-	}
-	out.Phase = live.Status.Phase
-	ref := live.Spec.ClaimRef
-	switch live.Status.Phase {
+// GivenVolume is what a cluster was given of a PersistentVolume, by what is known above.
+type GivenVolume struct {
+	// For names the claim that the volume is for. Current tells that it was for that one too when the cluster was given it.
+	For     *corev1.ObjectReference
+	Current bool
+	// Claim is the UID that the claim has in the cluster, "" if the cluster is not seen to have it.
+	Claim types.UID
+}
+
+// SaneVolume returns the report of a cluster about a volume that it was given.
+//
+// Volumes and claims of a cluster are seen by two watches, of which either may be ahead: a claim that goes, comes or is made anew is seen before its volume
+// or after it. So what one of them alone shows counts for nothing yet, and is no doubt. What cannot be whichever is ahead is one.
+func SaneVolume(live *corev1.PersistentVolume, given GivenVolume) VolumeReport {
+	switch phase := live.Status.Phase; phase {
 	case "":
-		out.Phase = corev1.VolumePending
+		return VolumeReport{Phase: corev1.VolumePending}
 	case corev1.VolumePending, corev1.VolumeAvailable:
+		return VolumeReport{Phase: phase}
 	case corev1.VolumeBound:
-		switch {
-		case ref == nil || ref.UID == "":
-			doubt("it is bound to no claim")
-		case claim == "" || ref.UID != claim:
-			doubt("it is bound to another claim than the one that it is for")
-		}
+		return given.bound(live.Spec.ClaimRef)
 	case corev1.VolumeReleased, corev1.VolumeFailed:
-		if claim != "" && ref != nil && ref.UID == claim {
-			doubt("it is released although its claim is there")
-		}
-		if live.Status.Phase == corev1.VolumeFailed {
-			out.Message = Text(live.Status.Message)
-		}
+		return given.released(live)
 	default:
-		doubt("phase %.20q is none", live.Status.Phase)
+		return doubtedVolume("phase %.20q is none", phase)
+	}
+}
+
+// bound is what counts of it that a cluster says the volume is bound.
+func (g GivenVolume) bound(to *corev1.ObjectReference) VolumeReport {
+	switch {
+	case to == nil || to.UID == "":
+		return doubtedVolume("it is bound to no claim")
+	case g.another(to) && g.Current:
+		return doubtedVolume("it is bound to another claim than the one that it is for")
+	case g.another(to) || to.UID != g.Claim:
+		return VolumeReport{Phase: corev1.VolumePending}
+	}
+	return VolumeReport{Phase: corev1.VolumeBound}
+}
+
+// released is what counts of it that a cluster says the claim of the volume has released it.
+func (g GivenVolume) released(live *corev1.PersistentVolume) VolumeReport {
+	by := live.Spec.ClaimRef
+	switch {
+	case by != nil && g.another(by) && g.Current:
+		return doubtedVolume("it is released by another claim than the one that it is for")
+	case by != nil && g.Claim != "" && by.UID == g.Claim:
+		return VolumeReport{Phase: corev1.VolumePending}
+	}
+	out := VolumeReport{Phase: live.Status.Phase}
+	if out.Phase == corev1.VolumeFailed {
+		out.Message = Text(live.Status.Message)
 	}
 	return out
+}
+
+// another reports whether a claim is by its name another one than the volume is for.
+func (g GivenVolume) another(claim *corev1.ObjectReference) bool {
+	return g.For != nil && (claim.Namespace != g.For.Namespace || claim.Name != g.For.Name)
+}
+
+// doubtedVolume is the report of a volume of which a cluster says what cannot be.
+func doubtedVolume(format string, args ...any) VolumeReport {
+	return VolumeReport{Phase: corev1.VolumePending, Doubts: []string{fmt.Sprintf(format, args...)}}
 }
 
 // VolumeHolders are the clusters that hold a PersistentVolume, as it is noted on the volume, and what each said of it last.

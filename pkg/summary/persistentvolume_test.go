@@ -19,26 +19,53 @@ func disk(uid types.UID, phase corev1.PersistentVolumePhase) *corev1.PersistentV
 }
 
 func TestSaneVolume(t *testing.T) {
+	bank := func(uid types.UID, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
+		v := disk(uid, phase)
+		v.Spec.ClaimRef.Namespace = "bank"
+		return v
+	}
 	for name, test := range map[string]struct {
-		live  *corev1.PersistentVolume
-		claim types.UID
-		want  corev1.PersistentVolumePhase
-		doubt string
+		live    *corev1.PersistentVolume
+		claim   types.UID
+		another bool // the volume may have been for another claim when the cluster was given it
+		want    corev1.PersistentVolumePhase
+		doubt   string
 	}{
-		"it is on its way":                              {live: disk("", ""), claim: "1", want: corev1.VolumePending},
-		"it waits for its claim":                        {live: disk("", corev1.VolumeAvailable), claim: "1", want: corev1.VolumeAvailable},
-		"its claim has it":                              {live: disk("1", corev1.VolumeBound), claim: "1", want: corev1.VolumeBound},
-		"its claim has gone":                            {live: disk("1", corev1.VolumeReleased), want: corev1.VolumeReleased},
-		"another claim has it, by the cluster's word":   {live: disk("2", corev1.VolumeBound), claim: "1", want: corev1.VolumePending, doubt: "it is bound to another claim than the one that it is for"},
-		"somebody has it where its claim is not":        {live: disk("2", corev1.VolumeBound), want: corev1.VolumePending, doubt: "it is bound to another claim"},
-		"nobody has it, and it is bound all the same":   {live: disk("", corev1.VolumeBound), claim: "1", want: corev1.VolumePending, doubt: "it is bound to no claim"},
-		"it is released while its claim is there":       {live: disk("1", corev1.VolumeReleased), claim: "1", want: corev1.VolumePending, doubt: "it is released although its claim is there"},
-		"it could not be deleted":                       {live: disk("1", corev1.VolumeFailed), want: corev1.VolumeFailed},
-		"it is in a phase that there is not":            {live: disk("1", "Stolen"), claim: "1", want: corev1.VolumePending, doubt: `phase "Stolen" is none`},
+		"it is on its way":         {live: disk("", ""), claim: "1", want: corev1.VolumePending},
+		"it waits for its claim":   {live: disk("", corev1.VolumeAvailable), claim: "1", want: corev1.VolumeAvailable},
+		"its claim has it":         {live: disk("1", corev1.VolumeBound), claim: "1", want: corev1.VolumeBound},
+		"its claim has gone":       {live: disk("1", corev1.VolumeReleased), want: corev1.VolumeReleased},
+		"it could not be deleted":  {live: disk("1", corev1.VolumeFailed), want: corev1.VolumeFailed},
+		"it could not be recycled": {live: disk("1", corev1.VolumeFailed), claim: "2", want: corev1.VolumeFailed},
+		"somebody below has freed it of a claim that has gone": {live: func() *corev1.PersistentVolume {
+			v := disk("", corev1.VolumeReleased)
+			v.Spec.ClaimRef = nil
+			return v
+		}(), claim: "1", want: corev1.VolumeReleased},
 		"an earlier claim of that name has released it": {live: disk("0", corev1.VolumeReleased), claim: "1", want: corev1.VolumeReleased},
+
+		// One watch is ahead of the other.
+		"it is bound, and its claim has gone already":            {live: disk("1", corev1.VolumeBound), want: corev1.VolumePending},
+		"it is bound, and its claim is not seen yet":             {live: disk("2", corev1.VolumeBound), want: corev1.VolumePending},
+		"it is bound to the claim that was there before":         {live: disk("0", corev1.VolumeBound), claim: "1", want: corev1.VolumePending},
+		"it is released, and its claim is not seen to have gone": {live: disk("1", corev1.VolumeReleased), claim: "1", want: corev1.VolumePending},
+		"it has failed, and its claim is not seen to have gone":  {live: disk("1", corev1.VolumeFailed), claim: "1", want: corev1.VolumePending},
+		"it is still bound to the claim that it was for":         {live: bank("1", corev1.VolumeBound), another: true, want: corev1.VolumePending},
+		"the claim that it was for has released it":              {live: bank("1", corev1.VolumeReleased), another: true, want: corev1.VolumeReleased},
+
+		"it is bound to the claim that it was for, under the UID of the one that it is for": {live: bank("1", corev1.VolumeBound), claim: "1", another: true, want: corev1.VolumePending},
+
+		// Lies.
+		"a claim of another namespace has it":          {live: bank("1", corev1.VolumeBound), claim: "1", want: corev1.VolumePending, doubt: "it is bound to another claim than the one that it is for"},
+		"that has it where its claim is not":           {live: bank("2", corev1.VolumeBound), want: corev1.VolumePending, doubt: "it is bound to another claim than the one that it is for"},
+		"a claim of another namespace has released it": {live: bank("1", corev1.VolumeReleased), claim: "1", want: corev1.VolumePending, doubt: "it is released by another claim"},
+		"that has, where its claim has gone":           {live: bank("1", corev1.VolumeFailed), want: corev1.VolumePending, doubt: "it is released by another claim"},
+		"nobody has it, and it is bound all the same":  {live: disk("", corev1.VolumeBound), claim: "1", want: corev1.VolumePending, doubt: "it is bound to no claim"},
+		"nobody has it, whoever it was for":            {live: disk("", corev1.VolumeBound), another: true, want: corev1.VolumePending, doubt: "it is bound to no claim"},
+		"it is in a phase that there is not":           {live: disk("1", "Stolen"), claim: "1", want: corev1.VolumePending, doubt: `phase "Stolen" is none`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := SaneVolume(test.live, test.claim)
+			got := SaneVolume(test.live, GivenVolume{For: &corev1.ObjectReference{Namespace: "shop", Name: "data"}, Current: !test.another, Claim: test.claim})
 			doubt := strings.Join(got.Doubts, "; ")
 			if got.Phase != test.want || !strings.HasPrefix(doubt, test.doubt) || (doubt == "") != (test.doubt == "") {
 				t.Errorf("it counts as %+v, want %s and doubts %q", got, test.want, test.doubt)

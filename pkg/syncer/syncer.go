@@ -170,6 +170,7 @@ func newSyncer(o Options, c *connection.Connection) (*Syncer, error) {
 	s.classes = classes.New(classes.Options{
 		Cluster: s.trust, Above: o.Upstream.classes, Here: b.classes, Offered: c.Classes, Synced: s.HasSynced,
 		Names:  func(priority string) bool { return o.Upstream.Demand.NamesPriority(priority, c.Name) },
+		ByHand: s.volumes.Serve,
 		Client: c.Client, Terms: s.terms, Queue: s.queue, Recorder: o.Recorder,
 	})
 	s.lacking = lacking.New(lacking.Options{

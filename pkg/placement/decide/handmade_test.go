@@ -27,6 +27,16 @@ func TestPlaceByHandMadeVolumes(t *testing.T) {
 			clusters: []*build.ClusterBuilder{build.Cluster("east", 10), build.Cluster("west", 4).TakesVolumes()},
 			request:  build.Deployment(2).Carrying(build.Disk("a", "", "1Gi")).On(build.Shares("east", 2)), want: build.Shares("east", 2),
 		},
+		"and takes no more there, as long as nobody has the volume": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 10)},
+			request:  build.Deployment(3).Carrying(build.Disk("a", "", "1Gi")).On(build.Shares("east", 2)), want: build.Shares("east", 2), unplaced: 1,
+			message: "placed 2 of 3 replicas on east; 0/1 clusters can take 1 more: 1 does not accept PersistentVolume a of the logical cluster; " +
+				"it runs whole on east, which does not accept PersistentVolume a of the logical cluster",
+		},
+		"more pods share the volume where it is in use already": {
+			clusters: []*build.ClusterBuilder{build.Cluster("east", 10), build.Cluster("west", 40)},
+			request:  build.Deployment(3).Carrying(build.Disk("a", "", "1Gi").Phase(corev1.VolumeBound)).On(build.Shares("east", 2)), want: build.Shares("east", 3),
+		},
 		"the zone of the volume counts": {
 			clusters: []*build.ClusterBuilder{zoned("east", 10, "one"), zoned("west", 4, "two")},
 			request:  build.Deployment(2).Carrying(build.Disk("a", "", "1Gi").In(zone, corev1.NodeSelectorOpIn, "two")), want: build.Shares("west", 2),

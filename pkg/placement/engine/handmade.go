@@ -11,7 +11,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// addHandMade adds the volumes of the logical cluster that the claims of a workload are for and do not have yet. Of those that a StatefulSet has
+// addHandMade adds the volumes of the logical cluster that have to come along with the claims of a workload. Of those that a StatefulSet has
 // made, what its template says counts, not what a cluster shows.
 func (e *Engine) addHandMade(w *placement.Workload, joined []*v1alpha1.Cluster) {
 	isClaim := w.GVK == corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
@@ -29,10 +29,10 @@ func (e *Engine) addHandMade(w *placement.Workload, joined []*v1alpha1.Cluster) 
 	}
 	for _, name := range names {
 		claim, err := e.claims.PersistentVolumeClaims(w.Namespace).Get(name)
-		if err != nil || claim.Annotations[v1alpha1.AnnotationCluster] != "" || claim.Status.Phase == corev1.ClaimBound || e.closedTo(claim, joined) {
+		if err != nil || claim.Annotations[v1alpha1.AnnotationCluster] != "" {
 			continue
 		}
-		if volume, _ := shelf.VolumeFor(claim); volume != nil {
+		if volume := e.handMadeFor(w, claim, shelf); volume != nil {
 			w.HandMade = append(w.HandMade, volume)
 			if isClaim {
 				w.StorageClass = "" // it needs nothing that makes one
@@ -40,6 +40,21 @@ func (e *Engine) addHandMade(w *placement.Workload, joined []*v1alpha1.Cluster) 
 		}
 	}
 	e.addHandMadeOfSet(w, shelf)
+}
+
+// handMadeFor returns the volume that goes along with a claim wherever the workload goes next, nil if there is none. One that it has got already comes
+// along only if the workload may leave it.
+func (e *Engine) handMadeFor(w *placement.Workload, claim *corev1.PersistentVolumeClaim, shelf handmade.Shelf) *corev1.PersistentVolume {
+	switch {
+	case claim.Status.Phase == corev1.ClaimBound && w.VolumesIn != nil:
+		return nil
+	case claim.Status.Phase == corev1.ClaimBound:
+		return shelf.Had(claim)
+	case e.closedTo(claim, shelf.Clusters):
+		return nil
+	}
+	volume, _ := shelf.VolumeFor(claim)
+	return volume
 }
 
 // addHandMadeOfSet adds those of the first replica of a StatefulSet, as the others are alike.
@@ -50,11 +65,12 @@ func (e *Engine) addHandMadeOfSet(w *placement.Workload, shelf handmade.Shelf) {
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: first, Annotations: template.Annotations}, Spec: template.Spec,
 		}
-		if made, err := e.claims.PersistentVolumeClaims(w.Namespace).Get(first); err == nil {
-			if bound(made) {
-				continue
-			}
+		switch made, err := e.claims.PersistentVolumeClaims(w.Namespace).Get(first); {
+		case err != nil: // it is to be made
+		case !bound(made):
 			claim.UID = made.UID
+		case !w.Recreates:
+			continue // it stays with its volume, wherever that is from
 		}
 		if volume, _ := shelf.VolumeFor(claim); volume != nil {
 			w.HandMade = append(w.HandMade, volume)

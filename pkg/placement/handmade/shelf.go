@@ -58,6 +58,17 @@ func (s Shelf) VolumeFor(claim *corev1.PersistentVolumeClaim) (volume *corev1.Pe
 	return s.match(claim), ""
 }
 
+// Had returns the volume of these that a claim which is bound has got, nil if it has one of its cluster.
+func (s Shelf) Had(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	i := slices.IndexFunc(s.Volumes, func(v *corev1.PersistentVolume) bool {
+		return v.Spec.ClaimRef != nil && v.Spec.ClaimRef.UID != "" && storage.IsVolumeBoundToClaim(v, claim)
+	})
+	if i < 0 {
+		return nil
+	}
+	return s.Volumes[i]
+}
+
 // mismatch says what of a volume that nobody has is not what a claim asks for, "" if all is: the stock controller binds no other, and to name one
 // must not be enough to keep it from those who could have it.
 func mismatch(v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) string {

@@ -94,3 +94,24 @@ func TestVolumeForAClaim(t *testing.T) {
 		})
 	}
 }
+
+func TestTheVolumeThatAClaimHasGot(t *testing.T) {
+	for name, test := range map[string]struct {
+		volume *build.VolumeBuilder
+		want   bool
+	}{
+		"one that knows its UID":                  {volume: build.Disk("a", "", "1Gi").Of("shop", "data", "1"), want: true},
+		"not one that is only meant for it":       {volume: build.Disk("a", "", "1Gi").Of("shop", "data", "")},
+		"not one of an earlier claim of its name": {volume: build.Disk("a", "", "1Gi").Of("shop", "data", "0")},
+		"not one of another namespace":            {volume: build.Disk("a", "", "1Gi").Of("bank", "data", "1")},
+		"not one that it could have":              {volume: build.Disk("a", "", "1Gi")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shelf := Shelf{Volumes: []*corev1.PersistentVolume{&test.volume.PersistentVolume}}
+			// Of a name that a cluster shows nothing follows: its volume may be called like one of the logical cluster.
+			if got := shelf.Had(wish(nil, naming("a"))); (got != nil) != test.want {
+				t.Errorf("it has %v, want one: %v", got, test.want)
+			}
+		})
+	}
+}

@@ -93,6 +93,7 @@ func checkTaints(f *Field, k *Candidate) bool {
 func checkHandMade(f *Field, k *Candidate) bool {
 	for _, volume := range f.Request.Workload.HandMade {
 		switch {
+		case k.Runs && volume.Status.Phase == corev1.VolumeBound: // it is there
 		case !k.Allows.Volumes:
 			return k.refuse(words.Reason{Code: words.ReasonNoHandMade, Subject: volume.Name})
 		case !mayReach(k.Cluster, volume):

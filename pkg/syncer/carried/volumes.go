@@ -16,10 +16,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	storage "k8s.io/component-helpers/storage/volume"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
@@ -307,6 +307,15 @@ func (v *Volumes) Awaits(key identity.Key, above projection.Object) (waits bool,
 	return false, ""
 }
 
+// Serve reports whether claims of a namespace may get volumes of a class that were made by hand and come along with them: one is free, or is for a
+// claim there.
+func (v *Volumes) Serve(class, namespace string) bool {
+	return v.Terms.Allows().Volumes && slices.ContainsFunc(v.Above.VolumeNames(), func(name string) bool {
+		volume := v.Above.Volume(name)
+		return volume != nil && storage.GetPersistentVolumeClass(volume) == class && (volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.Namespace == namespace)
+	})
+}
+
 // Report returns what the cluster has of a PersistentVolume of the logical cluster. It may speak of those alone that it was given: recorded are the
 // clusters of which that is on record. Known is false as long as it has not been seen what is there.
 func (v *Volumes) Report(above *corev1.PersistentVolume, recorded bool) (report summary.VolumeReport, concerned, known bool) {
@@ -315,15 +324,20 @@ func (v *Volumes) Report(above *corev1.PersistentVolume, recorded bool) (report 
 		return report, concerned, known
 	}
 	if c.mine {
-		var uid types.UID
-		if claim := v.Above.ClaimOf(above); claim != nil {
-			live := v.Below.Claim(cache.MetaObjectToName(claim))
-			if live != nil && v.isClaim(live, claim) {
-				uid = live.UID
-			}
-		}
-		report = summary.SaneVolume(c.below, uid)
+		report = summary.SaneVolume(c.below, v.given(above, c.below))
 	}
 	report.Problem = v.States.Of(Key(above.Name)).Problem
 	return report, true, true
+}
+
+// given is what the cluster was given of a volume, of which it has this.
+func (v *Volumes) given(above, live *corev1.PersistentVolume) summary.GivenVolume {
+	desired, err := projection.CarriedVolume(above, corev1.PersistentVolumeReclaimRetain, v.Target())
+	out := summary.GivenVolume{For: above.Spec.ClaimRef, Current: err == nil && projection.HashOf(desired) == projection.HashOf(live)}
+	if claim := v.Above.ClaimOf(above); claim != nil {
+		if below := v.Below.Claim(cache.MetaObjectToName(claim)); below != nil && v.isClaim(below, claim) {
+			out.Claim = below.UID
+		}
+	}
+	return out
 }

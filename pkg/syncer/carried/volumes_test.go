@@ -314,6 +314,43 @@ func TestAClaimWaitsForItsVolume(t *testing.T) {
 	}
 }
 
+func TestClaimsFindVolumesMadeByHandByTheirClass(t *testing.T) {
+	manual := func(ref *corev1.ObjectReference) func(*corev1.PersistentVolume) {
+		return func(v *corev1.PersistentVolume) { v.Spec.StorageClassName, v.Spec.ClaimRef = "manual", ref }
+	}
+	for name, test := range map[string]struct {
+		volume  *corev1.PersistentVolume
+		forbids bool
+		want    bool
+	}{
+		"one that is free":                   {volume: disk("", manual(nil)), want: true},
+		"one that a claim there has":         {volume: disk("", manual(&corev1.ObjectReference{Namespace: "shop", Name: "other"})), want: true},
+		"not one of another namespace":       {volume: disk("", manual(&corev1.ObjectReference{Namespace: "bank", Name: "data"}))},
+		"not one of another class":           {volume: disk("uid-of-data")},
+		"not where no such volume is let in": {volume: disk("", manual(nil)), forbids: true},
+		"not where there is none":            {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := east(t, &upstream{volumes: some(test.volume)})
+			v.forbids = test.forbids
+			if got := v.Serve("manual", "shop"); got != test.want {
+				t.Errorf("served: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// ofTheBank is what east has of the disk, bound to a claim of another namespace, which it was given for shop/data or for that one.
+func ofTheBank(t *testing.T, forShop bool) *corev1.PersistentVolume {
+	t.Helper()
+	out := carriedDisk(t, "below-data", corev1.VolumeBound, corev1.PersistentVolumeReclaimRetain)
+	if !forShop {
+		out.Annotations[v1alpha1.AnnotationProjection] = "earlier"
+	}
+	out.Spec.ClaimRef.Namespace = "bank"
+	return out
+}
+
 func TestAClusterSpeaksOnlyOfVolumesThatItWasGiven(t *testing.T) {
 	const retain = corev1.PersistentVolumeReclaimRetain
 	for name, test := range map[string]struct {
@@ -325,11 +362,14 @@ func TestAClusterSpeaksOnlyOfVolumesThatItWasGiven(t *testing.T) {
 		want      corev1.PersistentVolumePhase
 		doubts    int
 	}{
-		"it has the claim":                            {runsIn: "east", below: carriedDisk(t, "below-data", corev1.VolumeBound, retain), claim: dataBelow(t), concerned: true, want: corev1.VolumeBound},
-		"it has it no more, and that is on record":    {runsIn: "west", recorded: true, below: carriedDisk(t, "below-data", corev1.VolumeReleased, retain), concerned: true, want: corev1.VolumeReleased},
-		"it was never given any":                      {runsIn: "west", below: carriedDisk(t, "below-data", corev1.VolumeBound, retain), claim: dataBelow(t)},
-		"it says that another claim has it":           {runsIn: "east", below: carriedDisk(t, "stolen", corev1.VolumeBound, retain), claim: dataBelow(t), concerned: true, want: corev1.VolumePending, doubts: 1},
-		"it says so of a claim that only looks right": {runsIn: "east", below: carriedDisk(t, "theirs", corev1.VolumeBound, retain), claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "theirs"}}, concerned: true, want: corev1.VolumePending, doubts: 1},
+		"it has the claim":                                  {runsIn: "east", below: carriedDisk(t, "below-data", corev1.VolumeBound, retain), claim: dataBelow(t), concerned: true, want: corev1.VolumeBound},
+		"it has it no more, and that is on record":          {runsIn: "west", recorded: true, below: carriedDisk(t, "below-data", corev1.VolumeReleased, retain), concerned: true, want: corev1.VolumeReleased},
+		"it was never given any":                            {runsIn: "west", below: carriedDisk(t, "below-data", corev1.VolumeBound, retain), claim: dataBelow(t)},
+		"it says that a claim of another namespace has it":  {runsIn: "east", below: ofTheBank(t, true), claim: dataBelow(t), concerned: true, want: corev1.VolumePending, doubts: 1},
+		"it was given it for that one":                      {runsIn: "east", below: ofTheBank(t, false), claim: dataBelow(t), concerned: true, want: corev1.VolumePending},
+		"it says that an earlier claim has it":              {runsIn: "east", below: carriedDisk(t, "earlier", corev1.VolumeBound, retain), claim: dataBelow(t), concerned: true, want: corev1.VolumePending},
+		"its claim is not seen any more":                    {runsIn: "east", recorded: true, below: carriedDisk(t, "below-data", corev1.VolumeBound, retain), concerned: true, want: corev1.VolumePending},
+		"it says that a claim has it that only looks right": {runsIn: "east", below: carriedDisk(t, "theirs", corev1.VolumeBound, retain), claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "theirs"}}, concerned: true, want: corev1.VolumePending},
 		"it has one that only has the name": {runsIn: "east", concerned: true, below: func() *corev1.PersistentVolume {
 			v := carriedDisk(t, "below-data", corev1.VolumeBound, retain)
 			v.Annotations[v1alpha1.AnnotationUID] = "another"

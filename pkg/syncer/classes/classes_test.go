@@ -13,12 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
+	"github.com/manifold-dev/manifold/pkg/syncer/physical"
 	"github.com/manifold-dev/manifold/pkg/syncer/states"
 	"github.com/manifold-dev/manifold/pkg/syncer/trust"
 )
@@ -70,11 +72,22 @@ func ofStorage(name string) projection.Object {
 	}
 }
 
+func ofEphemeral(name string) projection.Object {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	d.Spec.Template.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To(name)}},
+	}}}}
+	return d
+}
+
 func TestAClassThatIsMissingIsTold(t *testing.T) {
+	manual := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "manual"}, Provisioner: noProvisioner}
 	for name, test := range map[string]struct {
 		of           projection.Object
 		class        metav1.Object
 		above, below bool
+		byHand       string // the class, and in which namespace claims get volumes of it that were made by hand
+		bound        bool   // the cluster has bound the claim
 		wantRefusal  string
 		wantNote     string
 	}{
@@ -96,16 +109,30 @@ func TestAClassThatIsMissingIsTold(t *testing.T) {
 		"a class of volumes that is there":             {of: ofStorage("fast"), class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}, above: true, below: true},
 		"a class of volumes that is only in a cluster": {of: ofStorage("fast"), class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}, below: true},
 		"a class of an Ingress that is there":          {of: ofClass("nginx"), class: &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"}}, above: true, below: true},
+
+		"a class by which a claim finds a volume that was made by hand": {of: ofStorage("manual"), class: manual, above: true, byHand: "manual in shop"},
+		"a class by which only others find one": {
+			of: ofStorage("manual"), class: manual, above: true, byHand: "manual in bank",
+			wantNote: `it has no StorageClass "manual", so no volume is made there for this: install what serves it, or name another one`,
+		},
+		"a class of a claim that has got a volume there": {of: ofStorage("manual"), class: manual, above: true, bound: true},
+		"a class of volumes that pods have made for themselves": {
+			of: ofEphemeral("manual"), class: manual, above: true, byHand: "manual in shop",
+			wantNote: `it has no StorageClass "manual", so no volume is made there for this: install what serves it, or name another one`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := New(Options{Above: having(t), Here: having(t)})
+			kind, _ := projection.KindOf(test.of)
+			c := New(Options{
+				Cluster: clusterWith(t, kind, test.of, test.bound), Above: having(t), Here: having(t),
+				ByHand: func(class, namespace string) bool { return class+" in "+namespace == test.byHand },
+			})
 			if test.above {
 				c.Above = having(t, test.class)
 			}
 			if test.below {
 				c.Here = having(t, test.class)
 			}
-			kind, _ := projection.KindOf(test.of)
 			missing := c.Missing(kind, test.of)
 			if got := refusal(missing); got != test.wantRefusal {
 				t.Errorf("refused for %q, want %q", got, test.wantRefusal)
@@ -115,6 +142,27 @@ func TestAClassThatIsMissingIsTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// clusterWith is a cluster that has the projection of an object: a claim that is bound, or waits.
+func clusterWith(t *testing.T, kind projection.Kind, above projection.Object, bound bool) *trust.Cluster {
+	t.Helper()
+	out := &trust.Cluster{
+		Name: "east", LogicalCluster: "logical", Below: physical.New(), Wanted: func(projection.Kind, projection.Object, string) bool { return true },
+	}
+	live, err := kind.Project(above, projection.Part{}, out.Target())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claim, is := live.(*corev1.PersistentVolumeClaim); is && bound {
+		claim.Status.Phase = corev1.ClaimBound
+	}
+	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := store.Add(live); err != nil {
+		t.Fatal(err)
+	}
+	out.Below.Stores[kind.Resource] = store
+	return out
 }
 
 func TestANoteIsToldOnce(t *testing.T) {

@@ -29,7 +29,9 @@ type Options struct {
 	Offered *connection.Classes
 	Synced  func() bool
 	// Names reports whether a workload names a PriorityClass that the cluster should run, or still does.
-	Names  func(priority string) bool
+	Names func(priority string) bool
+	// ByHand reports whether claims of a namespace may get volumes of a class that were made by hand, for which there need be no class.
+	ByHand func(class, namespace string) bool
 	Client kubernetes.Interface // of the cluster
 	Terms  terms.Terms
 	Queue  *steps.Queue[identity.Key]
@@ -44,11 +46,21 @@ type Along struct{ Options }
 func New(o Options) *Along { return &Along{o} }
 
 // Missing returns the classes that an object names, that exist above, and that the cluster does not have. One that does not exist above
-// either is as wrong as in any cluster, which tells it in its own way.
+// either is as wrong as in any cluster, which tells it in its own way. Nor is one missing that only says which claims get which of the volumes that
+// were made by hand.
 func (c *Along) Missing(kind projection.Kind, above projection.Object) []projection.Requirement {
 	return slices.DeleteFunc(kind.Requires(above), func(r projection.Requirement) bool {
-		return c.Here.have(r) || !c.Above.have(r)
+		return c.Here.have(r) || !c.Above.have(r) || r.ByHand && (c.ByHand(r.Name, above.GetNamespace()) || c.bound(kind, above))
 	})
+}
+
+// bound reports whether an object is a claim that has a volume in the cluster, of whatever that is made.
+func (c *Along) bound(kind projection.Kind, above projection.Object) bool {
+	if kind.Resource != identity.Claims {
+		return false
+	}
+	claim, is := c.ProjectionOf(kind, above).(*corev1.PersistentVolumeClaim)
+	return is && claim.Status.Phase == corev1.ClaimBound
 }
 
 // Refusal is why the cluster cannot make pods of a workload, or "". It reports as well whether the class is about to come along.
