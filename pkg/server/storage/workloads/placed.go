@@ -149,6 +149,7 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 		// Validation refuses the object with a better message than we could give.
 		return
 	}
+	s.warnOfDevices(ctx, w, old)
 	var current placement.Decision
 	if old != nil {
 		if current, err = placement.ParseDecision(metadata.Annotation(old, v1alpha1.AnnotationPlacement)); err != nil {
