@@ -78,3 +78,11 @@ func LacksRight(err error) bool {
 func LacksEndpoints(says string) bool {
 	return strings.HasPrefix(says, "no endpoints available for service")
 }
+
+// Unreached reports whether the API server has got no answer from what it chose among those that serve a Service, and whether it could not even connect
+// to that, so that nothing of the request has come there.
+func Unreached(says string) (unreached, unsent bool) {
+	why, unreached := strings.CutPrefix(says, "error trying to reach service: ")
+	// The second is what it says of a proxy that it has been told to connect through.
+	return unreached, unreached && (strings.HasPrefix(why, "dial ") || strings.HasPrefix(why, "proxy error from "))
+}

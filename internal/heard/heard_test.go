@@ -39,3 +39,25 @@ func TestWhatAnAPIServerSaysOfAPodThatItRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAnAPIServerSaysOfAnEndpointThatItDoesNotReach(t *testing.T) {
+	const start = "error trying to reach service: "
+	for name, test := range map[string]struct {
+		says              string
+		unreached, unsent bool
+	}{
+		"nobody listens":             {start + "dial tcp 10.0.0.1:80: connect: connection refused", true, true},
+		"a proxy does not get there": {start + "proxy error from 127.0.0.1:8090 while dialing 10.0.0.1:80, code 502: 502 Bad Gateway", true, true},
+		"the answer does not come":   {start + "EOF", true, false},
+		"it ends on the way back":    {start + "read tcp 10.0.0.1:80: dial tcp 10.0.0.2:80", true, false},
+		"something else":             {`no endpoints available for service "web"`, false, false},
+		"it only quotes it":          {"the pod says: " + start + "dial tcp 10.0.0.1:80", false, false},
+		"nothing is said":            {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if unreached, unsent := Unreached(test.says); unreached != test.unreached || unsent != test.unsent {
+				t.Errorf("unreached %t, unsent %t, want %t and %t", unreached, unsent, test.unreached, test.unsent)
+			}
+		})
+	}
+}

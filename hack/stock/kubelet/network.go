@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,12 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// dialTimeout is how long an address that is no pod's may take to answer.
+// dialTimeout is how long a listener of this machine may take to answer.
 const dialTimeout = 10 * time.Second
 
 // RunNetwork serves, until the context ends, as the API server's way to the cluster's network: a proxy that takes CONNECT, from the API
-// server alone. Behind the address of a pod is the web server of its first container; every other address is dialled. The proxy
-// subresources of pods and Services need that, since nothing listens at the addresses that pods are said to have.
+// server alone. Behind the address of a running pod is the web server of its first container, and loopback addresses, which nodes and webhooks have, are
+// dialled. Nothing is behind any other: somebody in the network of this machine may have it, who would answer for a pod that has just ended.
 func (s *Server) RunNetwork(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:     http.HandlerFunc(s.connect),
@@ -78,15 +80,28 @@ func (s *Server) dial(ctx context.Context, address string) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if pod != nil {
-			port, err := strconv.ParseInt(portText, 10, 32)
-			if err != nil {
-				return nil, fmt.Errorf("connect to %q: %w", address, err)
-			}
-			return s.dialPod(ctx, pod, int32(port))
+		if pod == nil {
+			return nil, fmt.Errorf("connect to %q: no running pod of cluster %q has this address", address, s.config.Cluster)
 		}
+		port, err := strconv.ParseUint(portText, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("connect to %q: port: %w", address, err)
+		}
+		return s.dialPod(ctx, pod, int32(port))
 	}
-	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+	return (&net.Dialer{Timeout: dialTimeout, Control: loopbackAlone}).DialContext(ctx, "tcp", address)
+}
+
+// loopbackAlone refuses what a name stands for if that is not an address of this machine's own.
+func loopbackAlone(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if !at.Addr().IsLoopback() {
+		return errors.New("it is neither a pod of the cluster nor on this machine")
+	}
+	return nil
 }
 
 // podAt returns the running pod with the address, or nil.

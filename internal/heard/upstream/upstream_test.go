@@ -2,20 +2,31 @@
 package upstream
 
 import (
+	"context"
 	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota"
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
+	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/apiserver/pkg/util/proxy"
@@ -26,6 +37,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	api "k8s.io/kubernetes/pkg/apis/core"
 	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
+	"k8s.io/kubernetes/pkg/registry/core/service"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
 	"k8s.io/kubernetes/plugin/pkg/admission/limitranger"
@@ -205,5 +217,96 @@ func TestAServiceWithoutEndpointsIsHeard(t *testing.T) {
 	_, err := proxy.ResolveEndpoint(corelisters.NewServiceLister(services), nil, "shop", "web", 443)
 	if err == nil || !heard.LacksEndpoints(err.Error()) {
 		t.Errorf("not heard: %v", err)
+	}
+}
+
+// chosen is the one endpoint of every Service, with the way there.
+type chosen struct {
+	at   string
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+func (c chosen) ResourceLocation(context.Context, string) (*url.URL, http.RoundTripper, error) {
+	return &url.URL{Host: c.at}, &http.Transport{DialContext: c.dial, DisableKeepAlives: true}, nil
+}
+
+// says takes down the error that a request is answered with.
+type says struct{ err error }
+
+func (*says) Object(int, runtime.Object) {}
+func (s *says) Error(err error)          { s.err = err }
+
+// throughProxy is how an API server connects that has been told of a proxy, which refuses.
+func throughProxy(t *testing.T) func(ctx context.Context, network, address string) (net.Conn, error) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "") // not that of the test, whose name may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "proxy")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such pod", http.StatusBadGateway) })
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: refuse}}
+	server.Start()
+	t.Cleanup(server.Close)
+	selector, err := egressselector.NewEgressSelector(&apiserver.EgressSelectorConfiguration{EgressSelections: []apiserver.EgressSelection{{
+		Name: "cluster", Connection: apiserver.Connection{ProxyProtocol: apiserver.ProtocolHTTPConnect, Transport: &apiserver.Transport{UDS: &apiserver.UDSTransport{UDSName: socket}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial, err := selector.Lookup(egressselector.Cluster.AsNetworkContext())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dial
+}
+
+func TestAnEndpointThatIsNotReachedIsHeard(t *testing.T) {
+	serve := func(answer http.HandlerFunc) string {
+		server := httptest.NewServer(answer)
+		t.Cleanup(server.Close)
+		return server.Listener.Addr().String()
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	slow := func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithDeadline(ctx, time.Now())
+		defer cancel()
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	for name, test := range map[string]struct {
+		chosen            chosen
+		unreached, unsent bool
+	}{
+		"nobody listens":            {chosen: chosen{at: gone.Listener.Addr().String()}, unreached: true, unsent: true},
+		"nobody answers":            {chosen: chosen{at: gone.Listener.Addr().String(), dial: slow}, unreached: true, unsent: true},
+		"no proxy leads there":      {chosen: chosen{at: "10.0.0.1:80", dial: throughProxy(t)}, unreached: true, unsent: true},
+		"it ends with the request":  {chosen: chosen{at: serve(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })}, unreached: true},
+		"it answers":                {chosen: chosen{at: serve(func(http.ResponseWriter, *http.Request) {})}},
+		"it answers that it cannot": {chosen: chosen{at: serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := &says{}
+			handler, err := (&service.ProxyREST{Redirector: test.chosen}).Connect(t.Context(), "web", &api.ServiceProxyOptions{Path: "/"}, said)
+			if err != nil {
+				t.Fatal(err)
+			}
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+			message := ""
+			if said.err != nil {
+				message = said.err.Error()
+			}
+			if unreached, unsent := heard.Unreached(message); unreached != test.unreached || unsent != test.unsent || unreached && !apierrors.IsServiceUnavailable(said.err) {
+				t.Errorf("heard of %q: unreached %t, unsent %t, want %t and %t", message, unreached, unsent, test.unreached, test.unsent)
+			}
+			if heard.LacksEndpoints(message) {
+				t.Errorf("heard of %q that the Service has no endpoints", message)
+			}
+		})
 	}
 }

@@ -21,8 +21,9 @@ const (
 )
 
 // elsewhere sends a request for a Service to one cluster after the other, the first of which the request is made for, until one has endpoints
-// of it. Which one has some is known here a moment later than there: while a workload moves, the Service may already have lost them in the
-// old cluster, or not have them yet in the new one.
+// of it that can be reached. Which one has some is known here a moment later than there, and there a moment later than they go: while a workload moves,
+// the Service may already have lost them in the old cluster, or not have them yet in the new one. Each cluster is asked once at most, and what a cluster
+// says decides whether the next is asked, not which one.
 type elsewhere struct {
 	service  string
 	clusters []*below.Connection
@@ -38,7 +39,7 @@ func (e *elsewhere) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response, err := e.clusters[0].Transport.RoundTrip(request)
 	for _, next := range e.clusters[1:] {
-		if err != nil || again == nil || !e.refused(response) {
+		if err != nil || again == nil || !e.refused(request.Method, response) {
 			break
 		}
 		if e.is(request.Context(), next) != nil {
@@ -88,10 +89,31 @@ func repeatable(request *http.Request) (again func() *http.Request, err error) {
 	}, nil
 }
 
-// refused reports whether a cluster says that it has no endpoints of the Service, or not the Service. The pods may answer with the same code.
-func (e *elsewhere) refused(response *http.Response) bool {
+// refused reports whether a cluster says that it has no endpoints of the Service, or not the Service, or that it has not reached the endpoint that it
+// chose. Then no pod has got the request; one that may be sent twice can be repeated also if that is not sure. The pods may answer with the same code.
+func (e *elsewhere) refused(method string, response *http.Response) bool {
+	status := refusal(response)
+	switch status.Reason {
+	case metav1.StatusReasonServiceUnavailable:
+		unreached, unsent := heard.Unreached(status.Message)
+		return unsent || unreached && changesNothing(method) || heard.LacksEndpoints(status.Message)
+	case metav1.StatusReasonNotFound:
+		return status.Details != nil && status.Details.Kind == "services" && status.Details.Name == e.service
+	}
+	return false
+}
+
+// changesNothing reports whether requests of the method may be sent twice, also to other replicas in another cluster. HEAD is not among them, since
+// an answer to it does not say what went wrong.
+func changesNothing(method string) bool {
+	return method == http.MethodGet || method == http.MethodOptions
+}
+
+// refusal returns what an API server says in a response with one of the codes that a refusal has; the zero Status if that is something else. The response
+// is as it was.
+func refusal(response *http.Response) metav1.Status {
 	if response.StatusCode != http.StatusServiceUnavailable && response.StatusCode != http.StatusNotFound {
-		return false
+		return metav1.Status{}
 	}
 	begin, err := io.ReadAll(io.LimitReader(response.Body, mostRefused))
 	rest := response.Body
@@ -101,13 +123,7 @@ func (e *elsewhere) refused(response *http.Response) bool {
 	}{io.MultiReader(bytes.NewReader(begin), rest), rest}
 	var status metav1.Status
 	if err != nil || json.Unmarshal(begin, &status) != nil || status.Kind != "Status" {
-		return false
+		return metav1.Status{}
 	}
-	switch status.Reason {
-	case metav1.StatusReasonServiceUnavailable:
-		return heard.LacksEndpoints(status.Message)
-	case metav1.StatusReasonNotFound:
-		return status.Details != nil && status.Details.Kind == "services" && status.Details.Name == e.service
-	}
-	return false
+	return status
 }
