@@ -25,7 +25,7 @@ func customKinds() []resourceOf { return []resourceOf{trinkets, flocks} }
 
 func allowKinds() []string {
 	var out []string
-	for _, of := range customKinds() {
+	for _, of := range append(customKinds(), exports, imports) {
 		out = append(out, "--allow-kind", of.GroupResource().String())
 	}
 	return out

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata:
   name: front
-  annotations: {manifold.dev/clusters: %[1]s, manifold.dev/drain-seconds: "8"}
+  annotations: {manifold.dev/clusters: %[1]q, manifold.dev/drain-seconds: "8"}
 spec:
   gatewayClassName: any
   listeners: [{name: http, port: 80, protocol: HTTP}]
@@ -61,7 +62,7 @@ apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata:
   name: web
-  annotations: {manifold.dev/clusters: %[1]s}
+  annotations: {manifold.dev/clusters: %[1]q}
 spec:
   parentRefs: [{name: front}]
   rules: [{backendRefs: [{name: web, port: 80}]}]
@@ -85,7 +86,8 @@ func entered(s *framework.Scenario, want string) {
 	})
 }
 
-// TestTheAddressOfAGatewayLeavesBeforeWhatItLeadsTo moves a workload with the Gateway and the route that lead users to it.
+// TestTheAddressOfAGatewayLeavesBeforeWhatItLeadsTo moves a workload with the Gateway and the route that lead users to it, and then has it, and these, run
+// in a second cluster as well, whose address comes after what it leads to.
 func TestTheAddressOfAGatewayLeavesBeforeWhatItLeadsTo(t *testing.T) {
 	const drain = 8 * time.Second
 	s := suite.Scenario(t)
@@ -139,5 +141,19 @@ func TestTheAddressOfAGatewayLeavesBeforeWhatItLeadsTo(t *testing.T) {
 	expect.RolledOut(s, "web", 2)
 	framework.AwaitList(s.Logical, "", "an event says that the address has left", func(events []*corev1.Event) bool {
 		return len(framework.EventsAbout(events, "front", "AddressWithdrawn")) == 1
+	})
+
+	// A second cluster has the Gateway, the route and an address, before anything that these lead to runs there.
+	s.Logical.Apply(entrance("east,west"))
+	opens(s.West, "192.0.2.2")
+	s.Logical.Poll("it is known that west has an address", func() error {
+		return framework.Contains(s.Logical.Kubectl("get", "gateway", "front", "-o", "jsonpath={.metadata.annotations}"), "192.0.2.2")
+	})
+	entered(s, "192.0.2.1")
+	s.Logical.Kubectl("annotate", "deployment", "web", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
+	entered(s, "192.0.2.1 192.0.2.2")
+	expect.RolledOut(s, "web", 2)
+	framework.AwaitList(s.West, "app=web", "something is ready behind it", func(pods []*corev1.Pod) bool {
+		return slices.ContainsFunc(pods, expect.Ready)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/custom/gateways"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -34,14 +35,22 @@ func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, 
 	from := summary.CustomInput{
 		Clusters: decision.Clusters(), Reports: now.Reports, CountsStatus: !k.Statuses[versionOf(k, now)], Now: metav1.NewTime(c.Clock.Now()),
 	}
+	var entrance gateways.Outcome
 	if key.Resource == copies.GatewayResource {
-		from.Withdrawals = c.withdrawAddresses(k, key, o, now)
+		entrance = c.withdrawAddresses(k, key, o, now)
+		from.Withdrawals = entrance.Withdrawals
 		defer c.Syncers.AddressesChanged()
 	}
 	if projection.Lives(o) && len(decision) > 0 && !now.Unknown(decision) {
-		if err := c.writeStatus(ctx, k, o, now, from); err != nil {
+		if err := c.writeStatus(ctx, k, o, now, func(above *unstructured.Unstructured) map[string]any {
+			from.Early = entrance.Early(summary.GatewayAddresses(above))
+			return summary.CustomStatus(above, from)
+		}); err != nil {
 			return err
 		}
+	}
+	if len(from.Early) > 0 {
+		c.queue.AddAfter(key, summary.LookForReady)
 	}
 	text := summary.CustomBreakdownOf(from, identity.CopiesOf(o)).String()
 	if text == o.Annotations[v1alpha1.AnnotationStatus] {
@@ -51,7 +60,7 @@ func (c *Controller) report(ctx context.Context, k copies.Kind, key copies.Key, 
 }
 
 // withdrawAddresses says which clusters are to have the addresses of a Gateway out of its status, and tells users of it.
-func (c *Controller) withdrawAddresses(k copies.Kind, key copies.Key, o *metav1.PartialObjectMetadata, told copies.Gathered) map[string]summary.Withdrawal {
+func (c *Controller) withdrawAddresses(k copies.Kind, key copies.Key, o *metav1.PartialObjectMetadata, told copies.Gathered) gateways.Outcome {
 	now := c.Clock.Now()
 	out := c.gateways.Withdraw(key, o, told, now)
 	if !out.Again.IsZero() {
@@ -60,7 +69,7 @@ func (c *Controller) withdrawAddresses(k copies.Kind, key copies.Key, o *metav1.
 	for _, news := range out.News {
 		c.tell(k, o, aboutAddresses+news.Cluster, placement.Event{Type: corev1.EventTypeNormal, Reason: news.Reason, Message: news.Message})
 	}
-	return out.Withdrawals
+	return out
 }
 
 // versionOf is the version in which the statuses of an object are read: the one that the clusters give them in, if the logical cluster serves
@@ -73,13 +82,13 @@ func versionOf(k copies.Kind, now copies.Gathered) string {
 }
 
 // writeStatus stores the status that the clusters give, if it is another one. Statuses of several versions do not go together.
-func (c *Controller) writeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, now copies.Gathered, from summary.CustomInput) error {
-	return c.storeStatus(ctx, k, o, versionOf(k, now), func(above *unstructured.Unstructured) map[string]any {
-		if now.Version() == "" {
-			return nil
-		}
-		return summary.CustomStatus(above, from)
-	})
+func (c *Controller) writeStatus(ctx context.Context, k copies.Kind, o *metav1.PartialObjectMetadata, now copies.Gathered,
+	statusOf func(above *unstructured.Unstructured) map[string]any,
+) error {
+	if now.Version() == "" {
+		statusOf = func(*unstructured.Unstructured) map[string]any { return nil }
+	}
+	return c.storeStatus(ctx, k, o, versionOf(k, now), statusOf)
 }
 
 // storeStatus stores the status that an object is to have in a version, nil for none, and tells of one that is not taken.

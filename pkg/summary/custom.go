@@ -51,6 +51,8 @@ type CustomInput struct {
 	CountsStatus bool
 	// Withdrawals are those of the addresses of a Gateway, by cluster.
 	Withdrawals map[string]Withdrawal
+	// Early are the clusters whose addresses of a Gateway are not shown yet, see Early.
+	Early map[string]bool
 	// Now is the time of conditions that change.
 	Now metav1.Time
 }

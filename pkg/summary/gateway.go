@@ -30,7 +30,7 @@ func join(out map[string]any, in *unstructured.Unstructured, all []said, from Cu
 	case in.GroupVersionKind().Group != gatewayGroup:
 		return out
 	case kind == "Gateway":
-		field, joined = "addresses", joinAddresses(append(slices.Clone(all), leftIn(from)...), from.Withdrawals)
+		field, joined = "addresses", joinAddresses(append(slices.Clone(all), leftIn(from)...), from)
 	case isRoute(kind) && len(all) > 1:
 		field, joined = "parents", joinParents(in, all, from.Now)
 	default:
@@ -105,11 +105,12 @@ func gatewayAddress(a map[string]any) bool {
 	return text.Line(of, mostAddress) == of
 }
 
-// joinAddresses returns the addresses of all clusters but those that have withdrawn theirs, each once, in the order of the clusters.
-func joinAddresses(all []said, withdrawals map[string]Withdrawal) []any {
+// joinAddresses returns the addresses of all clusters but those that have withdrawn theirs, or do not show them yet, each once, in the order of the
+// clusters.
+func joinAddresses(all []said, from CustomInput) []any {
 	out := []any{}
 	for _, s := range all {
-		if withdrawals[s.cluster].Out() {
+		if from.Withdrawals[s.cluster].Out() || from.Early[s.cluster] {
 			continue
 		}
 		for _, a := range addressesOf(s.status) {

@@ -31,6 +31,7 @@ func TestStatusesOfTheGatewayAPI(t *testing.T) {
 		statuses    map[string]string
 		leaving     map[string]string
 		withdrawals map[string]Withdrawal
+		early       map[string]bool
 		want        string
 	}{
 		"a Gateway has the addresses of all clusters": {
@@ -60,6 +61,13 @@ func TestStatusesOfTheGatewayAPI(t *testing.T) {
 		"those of a cluster that keeps it may be withdrawn too": {
 			statuses:    map[string]string{"east": `{"addresses":[{"value":"192.0.2.1"}]}`, "west": `{"addresses":[{"value":"192.0.2.2"}]}`},
 			withdrawals: map[string]Withdrawal{"east": {Withdrawn: now}}, want: `{"addresses":[{"value":"192.0.2.2"}]}`,
+		},
+		"those that lead to nothing yet are left out": {
+			statuses: map[string]string{"east": `{"addresses":[{"value":"192.0.2.1"}]}`, "west": `{"addresses":[{"value":"192.0.2.2"}]}`},
+			early:    map[string]bool{"west": true}, want: `{"addresses":[{"value":"192.0.2.1"}]}`,
+		},
+		"also if nothing else is there": {
+			statuses: map[string]string{"west": `{"addresses":[{"value":"192.0.2.2"}],"x":1}`}, early: map[string]bool{"west": true}, want: `{"addresses":[],"x":1}`,
 		},
 		"a Gateway without addresses has none": {statuses: map[string]string{"east": `{"x":1}`, "west": `{"x":1}`}, want: `{"x":1}`},
 		"a parent that clusters agree on": {
@@ -122,7 +130,7 @@ func TestStatusesOfTheGatewayAPI(t *testing.T) {
 				reports[cluster] = CustomReport{Generation: 3, Live: ofGateways(t, test.kind, 7, status)}
 			}
 			before := in.DeepCopy()
-			from := CustomInput{Clusters: decided, Reports: reports, Withdrawals: test.withdrawals, Now: now}
+			from := CustomInput{Clusters: decided, Reports: reports, Withdrawals: test.withdrawals, Early: test.early, Now: now}
 			got := CustomStatus(in, from)
 			want := gizmo(t, 0, `{"want":`+test.want+`}`).Object["status"].(map[string]any)["want"]
 			var have any

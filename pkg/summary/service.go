@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // reasonDiffer is the reason of a condition that the clusters do not agree on.
@@ -32,7 +33,11 @@ func Service(in *corev1.Service, reports map[string]Report) corev1.ServiceStatus
 			if reports[cluster].withholds() {
 				break
 			}
-			out.LoadBalancer.Ingress = append(out.LoadBalancer.Ingress, *point.DeepCopy())
+			point := *point.DeepCopy()
+			if point.IP != "" && point.IPMode == nil {
+				point.IPMode = ptr.To(corev1.LoadBalancerIPModeVIP) // as it is stored above, where a cluster of an older version does not say it
+			}
+			out.LoadBalancer.Ingress = append(out.LoadBalancer.Ingress, point)
 		}
 		for _, c := range status.Conditions {
 			said[c.Type] = append(said[c.Type], statement{cluster, c})

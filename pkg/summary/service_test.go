@@ -33,6 +33,10 @@ func TestServiceIngressPoints(t *testing.T) {
 			map[string]Report{"east": points(ip("192.0.2.1"), host), "west": points(host, ip("192.0.2.1"))},
 			[]corev1.LoadBalancerIngress{host, ip("192.0.2.1")},
 		},
+		"also of a cluster that does not say how it leads there": {
+			map[string]Report{"east": points(ip("192.0.2.1")), "west": points(corev1.LoadBalancerIngress{IP: "192.0.2.1"}, host)},
+			[]corev1.LoadBalancerIngress{host, ip("192.0.2.1")},
+		},
 		"the same address with other ports is another point": {
 			map[string]Report{"east": points(ip("192.0.2.1")), "north": points(withPort), "west": points(ip("192.0.2.1"))},
 			[]corev1.LoadBalancerIngress{ip("192.0.2.1"), withPort},

@@ -14,6 +14,9 @@ import (
 // cluster has any: load balancers take minutes to be made. After that the move goes on.
 const Successor = 5 * time.Minute
 
+// LookForReady is how often it is looked whether what an address leads to is ready, as long as it is not shown for that reason. Few are at a time.
+const LookForReady = time.Second
+
 // Withdrawal is how far the addresses of a cluster are on their way out of a status. The zero value says that they are not.
 type Withdrawal struct {
 	// Withdrawn is when they left the status. The last replicas behind them stay for some time more.

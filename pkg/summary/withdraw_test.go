@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 func TestWithdraw(t *testing.T) {
@@ -166,8 +167,11 @@ func TestTheTimeThatRemainsIsNoLongerThanTheDrain(t *testing.T) {
 }
 
 func TestWithdrawnAddressesAreNotInTheStatus(t *testing.T) {
+	point := func(ip string) corev1.LoadBalancerIngress {
+		return corev1.LoadBalancerIngress{IP: ip, IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)}
+	}
 	service := func(ip string) *corev1.Service {
-		return &corev1.Service{Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: ip}}}}}
+		return &corev1.Service{Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{point(ip)}}}}
 	}
 	ingress := func(host string) *networkingv1.Ingress {
 		return &networkingv1.Ingress{Status: networkingv1.IngressStatus{LoadBalancer: networkingv1.IngressLoadBalancerStatus{
@@ -178,7 +182,7 @@ func TestWithdrawnAddressesAreNotInTheStatus(t *testing.T) {
 	got := Service(&corev1.Service{}, map[string]Report{
 		"east": {Live: service("192.0.2.1"), Withdrawal: out}, "west": {Live: service("192.0.2.2")}, "north": {Live: service("192.0.2.3"), Withdrawal: Withdrawal{Alone: now}},
 	})
-	if want := []corev1.LoadBalancerIngress{{IP: "192.0.2.2"}, {IP: "192.0.2.3"}}; !reflect.DeepEqual(got.LoadBalancer.Ingress, want) {
+	if want := []corev1.LoadBalancerIngress{point("192.0.2.2"), point("192.0.2.3")}; !reflect.DeepEqual(got.LoadBalancer.Ingress, want) {
 		t.Errorf("the Service has %+v, want %+v", got.LoadBalancer.Ingress, want)
 	}
 	points := Ingress(map[string]Report{"east": {Live: ingress("east.example"), Withdrawal: out}, "west": {Live: ingress("west.example")}})

@@ -237,6 +237,44 @@ func TestAnAddressIsServedOnceAnythingBehindItIsReadyInItsCluster(t *testing.T) 
 	}
 }
 
+// A cluster of a network is led to the pods of the others as long as it is to have none itself.
+func TestAGatewayIsServedOnceAnythingBehindItIsReadyWhereItLeads(t *testing.T) {
+	other := deployment("api", toEast)
+	for name, test := range map[string]struct {
+		above    []projection.Object
+		below    []projection.Object // in east
+		services []string
+		meshed   bool
+		want     bool // unserved
+	}{
+		"what it leads to is not there yet":    {above: objects(deployment("web", toEast)), services: []string{"web"}, want: true},
+		"nothing of it is ready":               {above: objects(deployment("web", toEast)), below: objects(projected(deployment("web", toEast), 2, 0)), services: []string{"web"}, want: true},
+		"one is":                               {above: objects(deployment("web", toEast)), below: objects(projected(deployment("web", toEast), 2, 1)), services: []string{"web"}},
+		"something else behind it is":          {above: objects(deployment("web", toEast), other), below: objects(projected(other, 1, 1)), services: []string{"web", "api"}},
+		"it runs elsewhere alone":              {above: objects(deployment("web", toWest)), services: []string{"web"}, want: true},
+		"from where pods of a network serve":   {above: objects(deployment("web", toWest)), services: []string{"web"}, meshed: true},
+		"those of a network do not yet, or so": {above: objects(deployment("web", toEast)), services: []string{"web"}, meshed: true, want: true},
+		"nobody knows what it leads to":        {services: []string{"web", "none"}},
+		"no route leads from it":               {above: objects(deployment("web", toEast))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			web, api := service("web", map[string]string{"app": "web"}), service("api", map[string]string{"app": "api"})
+			u := newUpstream(t, append(test.above, web, api)...)
+			if test.meshed {
+				meshed(u, "east", "west")
+			}
+			attach(t, u, "east", test.below...)
+			var led []cache.ObjectName
+			for _, name := range test.services {
+				led = append(led, cache.ObjectName{Namespace: "shop", Name: name})
+			}
+			if got := u.Behind("east", led); got.Unserved != test.want {
+				t.Errorf("%+v, want unserved %t", got, test.want)
+			}
+		})
+	}
+}
+
 // The status of a Service is looked at again when a cluster comes to wait for it, and when it does not any more.
 func TestServicesAreToldWhoWaitsForThem(t *testing.T) {
 	app, lb := deployment("web", `{"west":{"replicas":3}}`), balanced("web")
@@ -377,7 +415,7 @@ func TestWhatRunsBehindAGatewayIsTold(t *testing.T) {
 	if got, want := u.Behind("east", services), (addresses.Behind{Any: true, Runs: true}); got != want {
 		t.Errorf("east: %+v, want %+v", got, want)
 	}
-	if got, want := u.Behind("west", services), (addresses.Behind{Any: true, Stays: true}); got != want {
+	if got, want := u.Behind("west", services), (addresses.Behind{Any: true, Stays: true, Unserved: true}); got != want {
 		t.Errorf("west: %+v, want %+v", got, want)
 	}
 	key := keyOfKind(t, app)

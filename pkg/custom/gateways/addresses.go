@@ -1,7 +1,10 @@
-// Package gateways says which addresses of Gateways are to leave their statuses, because what they lead to is about to leave a cluster.
+// Package gateways says which addresses of Gateways are to leave their statuses, because what they lead to is about to leave a cluster, and which are not
+// to be there yet.
 package gateways
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,22 +33,50 @@ type Outcome struct {
 	News []summary.AddressNews
 	// Again is when it is to be looked at again by itself, if it is.
 	Again time.Time
+
+	clusters  map[string]summary.Presence
+	published map[string][]string
+}
+
+// Early returns the clusters whose addresses are not shown yet in a status that has some.
+func (o Outcome) Early(shown []string) map[string]bool {
+	return summary.Early(o.clusters, o.Withdrawals, o.published, shown)
 }
 
 // Withdraw says what becomes of the addresses of a Gateway of which the clusters have told.
 func (a Addresses) Withdraw(key copies.Key, o *metav1.PartialObjectMetadata, told copies.Gathered, now time.Time) (out Outcome) {
-	decision, last, published := identity.DecisionOf(o), map[string]summary.Withdrawal{}, map[string][]string{}
+	decision, last := identity.DecisionOf(o), map[string]summary.Withdrawal{}
 	for cluster, entry := range identity.CopiesOf(o) {
 		last[cluster] = entry.Withdrawal
 	}
-	clusters := map[string]summary.Presence{}
+	behind := a.behind(key, slices.Collect(maps.Keys(told.Reports)))
+	out.clusters, out.published = map[string]summary.Presence{}, map[string][]string{}
 	for cluster, report := range told.Reports {
-		published[cluster] = summary.GatewayAddresses(report.Live)
 		_, stays := decision[cluster]
-		clusters[cluster] = presenceOf(report, stays, a.Behind(cluster, a.servicesBehind(cluster, key)), last[cluster])
+		out.clusters[cluster] = presenceOf(report, stays, behind[cluster], last[cluster])
+		out.published[cluster] = summary.GatewayAddresses(report.Live)
 	}
-	out.Withdrawals, out.Again = summary.Withdraw(last, clusters, now)
-	out.News = summary.NewsOfAddresses(last, out.Withdrawals, published)
+	out.Withdrawals, out.Again = summary.Withdraw(last, out.clusters, now)
+	out.News = summary.NewsOfAddresses(last, out.Withdrawals, out.published)
+	return out
+}
+
+// behind tells of what runs behind a Gateway in each of the clusters. One to which none of its routes has come yet serves nothing of what they lead to
+// in the others.
+func (a Addresses) behind(key copies.Key, clusters []string) map[string]addresses.Behind {
+	services, everywhere := map[string][]cache.ObjectName{}, []cache.ObjectName{}
+	for _, cluster := range clusters {
+		services[cluster] = a.servicesBehind(cluster, key)
+		everywhere = append(everywhere, services[cluster]...)
+	}
+	out := map[string]addresses.Behind{}
+	for _, cluster := range clusters {
+		found := a.Behind(cluster, services[cluster])
+		if len(services[cluster]) == 0 && len(everywhere) > 0 {
+			found.Unserved = a.Behind(cluster, everywhere).Any
+		}
+		out[cluster] = found
+	}
 	return out
 }
 
@@ -57,6 +88,7 @@ func presenceOf(report summary.CustomReport, stays bool, behind addresses.Behind
 		Published: len(summary.GatewayAddresses(report.Live)) > 0,
 		Leaves:    !stays || !behind.Stays && (behind.Any || last.Out()),
 		Asks:      behind.Asks || !stays && (behind.Stays || !behind.Runs),
+		Unserved:  behind.Unserved,
 		Stale:     report.Stale,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -14,9 +13,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
 )
-
-// lookForReady is how often it is looked whether what an address leads to is ready, as long as it is not shown for that reason. Few are at a time.
-const lookForReady = time.Second
 
 // withdraw notes in the reports which clusters are to have their addresses out of the status, because the endpoints behind these are about to go. Tell
 // writes the events about it, once that is stored.
@@ -42,7 +38,7 @@ func (c *Controller) withdraw(kind summary.Kind, key identity.Key, in summary.Ob
 		report := reports[cluster]
 		report.Early = true
 		reports[cluster] = report
-		if soon := now.Add(lookForReady); again.IsZero() || soon.Before(again) {
+		if soon := now.Add(summary.LookForReady); again.IsZero() || soon.Before(again) {
 			again = soon
 		}
 	}

@@ -151,7 +151,12 @@ func (a *Addresses) Leaving(kind projection.Kind, above projection.Object) (leav
 // known, and it counts as ready.
 func (a *Addresses) Unserved(kind projection.Kind, above projection.Object) bool {
 	behind := a.behind(object{kind, above})
-	return len(behind) > 0 && !slices.ContainsFunc(behind, func(w identity.Workload) bool {
+	return len(behind) > 0 && !a.ready(behind)
+}
+
+// ready reports whether anything of any of the workloads is ready in this cluster, or may be.
+func (a *Addresses) ready(workloads []identity.Workload) bool {
+	return slices.ContainsFunc(workloads, func(w identity.Workload) bool {
 		summarised, ok := summary.ForResource(w.Kind.Resource)
 		if !ok || !summarised.Breakdown {
 			return true

@@ -3,6 +3,7 @@ package addresses
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -27,6 +28,8 @@ type Behind struct {
 	Any, Stays, Runs bool
 	// Asks says that the last replicas of one are to end once the addresses have left the status.
 	Asks bool
+	// Unserved says that nothing of any is ready where the cluster leads to.
+	Unserved bool
 }
 
 // BehindServices tells of the workloads that Services lead to in this cluster.
@@ -34,9 +37,27 @@ func (a *Addresses) BehindServices(services []cache.ObjectName) Behind {
 	behind := a.selectedBy(services)
 	return Behind{
 		Any: len(behind) > 0, Stays: a.stays(behind),
-		Runs: slices.ContainsFunc(behind, a.runs),
-		Asks: slices.ContainsFunc(behind, func(w identity.Workload) bool { return a.States.Of(w.Key()).Addressed }),
+		Runs:     slices.ContainsFunc(behind, a.runs),
+		Asks:     slices.ContainsFunc(behind, func(w identity.Workload) bool { return a.States.Of(w.Key()).Addressed }),
+		Unserved: len(behind) > 0 && !slices.ContainsFunc(services, a.serves),
 	}
+}
+
+// serves reports whether anything that a Service leads to is ready in this cluster. One that the cluster has only to lead to the others of its network
+// serves without.
+func (a *Addresses) serves(name cache.ObjectName) bool {
+	service := a.service(name)
+	if service == nil {
+		return false
+	}
+	behind := a.selectedBy([]cache.ObjectName{name})
+	return a.ready(behind) || len(behind) > 0 && !a.stays(behind) && a.Demand.Endpoints.Lead(service, a.Name)
+}
+
+// service returns the Service of a name, nil if there is none.
+func (a *Addresses) service(name cache.ObjectName) *corev1.Service {
+	service, _ := a.Demand.Get(identity.Key{Resource: identity.Services, Namespace: name.Namespace, Name: name.Name}).(*corev1.Service)
+	return service
 }
 
 // runs reports whether this cluster has anything of a workload.
@@ -52,7 +73,7 @@ func (a *Addresses) selectedBy(names []cache.ObjectName) []identity.Workload {
 	services, _ := projection.ForResource(identity.Services)
 	var out []identity.Workload
 	for _, name := range names {
-		if service := a.Demand.Get(identity.Key{Resource: identity.Services, Namespace: name.Namespace, Name: name.Name}); service != nil {
+		if service := a.service(name); service != nil {
 			out = append(out, a.behind(object{services, service})...)
 		}
 	}
