@@ -60,11 +60,7 @@ func (n *needs) visit(key identity.Key) {
 		return
 	}
 	if kind.SelectsPods() {
-		for _, w := range n.graph.WorkloadsIn(key.Namespace) {
-			if n.graph.selects(kind, obj, w, n.cluster) {
-				n.add([]identity.Workload{w})
-			}
-		}
+		n.add(n.graph.selected(kind, obj, n.cluster))
 		n.found = n.found || n.cluster != "" && n.graph.SelectedIn(kind, obj, n.cluster, 1) > 0
 	}
 	for _, ref := range kind.Follows(obj) {

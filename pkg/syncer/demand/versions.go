@@ -39,7 +39,7 @@ func (g *Graph) DependentsAnywhere(w identity.Workload) []identity.Key {
 // unread reports whether a cluster runs, or has, anything in a namespace at a revision that cannot be read, so that nobody knows what it needs.
 func (g *Graph) unread(namespace, cluster string) bool {
 	return slices.ContainsFunc(projection.Kinds(), func(kind projection.Kind) bool {
-		return slices.ContainsFunc(g.Versions.HeldIn(kind.Resource, namespace), func(obj projection.Object) bool {
+		return slices.ContainsFunc(g.Versions.UnreadIn(kind.Resource, namespace), func(obj projection.Object) bool {
 			if kind.Workload && !g.Runs(identity.Workload{Kind: kind, Object: obj}, cluster) {
 				return false
 			}
@@ -49,11 +49,12 @@ func (g *Graph) unread(namespace, cluster string) bool {
 	})
 }
 
-// selects reports whether an object selects the pods of a workload in a cluster, or for "" in any.
-func (g *Graph) selects(kind projection.Kind, obj projection.Object, w identity.Workload, cluster string) bool {
-	return slices.ContainsFunc(g.Versions.For(kind, obj, cluster), func(selecting projection.Object) bool {
-		return slices.ContainsFunc(g.Versions.For(w.Kind, w.Object, cluster), func(selected projection.Object) bool {
-			return kind.Selects(selecting, w.Kind, selected)
+// selected returns the workloads of a namespace whose pods an object selects in a cluster, or for "" in any.
+func (g *Graph) selected(kind projection.Kind, obj projection.Object, cluster string) []identity.Workload {
+	selecting := g.Versions.For(kind, obj, cluster)
+	return slices.DeleteFunc(g.WorkloadsIn(obj.GetNamespace()), func(w identity.Workload) bool {
+		return !slices.ContainsFunc(g.Versions.For(w.Kind, w.Object, cluster), func(selected projection.Object) bool {
+			return slices.ContainsFunc(selecting, func(selecting projection.Object) bool { return kind.Selects(selecting, w.Kind, selected) })
 		})
 	})
 }

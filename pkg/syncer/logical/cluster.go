@@ -31,7 +31,7 @@ const (
 	byUID       = "manifold.dev/uid"       // their own UID
 	byCluster   = "manifold.dev/cluster"   // the namespace and the cluster of the pods that mirrors show
 	byPriority  = "manifold.dev/priority"  // the PriorityClass of their pods
-	byHeld      = "manifold.dev/held"      // the namespace of those that name revisions for clusters
+	byHeld      = "manifold.dev/held"      // nothing; see references.note
 	byRevision  = "manifold.dev/revision"  // the revisions that they name
 	byClaim     = "manifold.dev/claim"     // of PersistentVolumes: the claim that they are for
 	byAddress   = "manifold.dev/address"   // of pods: the addresses that they have
@@ -92,20 +92,21 @@ func New(factory informers.SharedInformerFactory, o Options) (*Cluster, error) {
 			decoded: lru.New(templatesKept),
 		},
 	}
-	c.Versions = Versions{o.Versions, c.indexed, heldReferences{lru.New(referencesKept)}}
+	c.Versions = Versions{o.Versions, c.indexed, map[schema.GroupVersionResource]*references{}, heldReferences{lru.New(referencesKept)}}
 	for _, kind := range projection.Kinds() {
 		generic, err := factory.ForResource(kind.Resource)
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Resource.Resource, err)
 		}
-		indexers := indexersOf(kind)
+		indexers, references := indexersOf(kind), newReferences(kind, &c.Versions)
+		indexers[byHeld], c.Versions.held[kind.Resource] = references.note, references
 		if kind.Resource == identity.Pods {
 			indexers[byCluster], indexers[byAddress], indexers[byHost] = indexCluster, indexAddresses(AddressesOf), indexAddresses(HostsOf)
 		}
 		if err := generic.Informer().AddIndexers(indexers); err != nil {
 			return nil, fmt.Errorf("index %s by reference: %w", kind.Resource.Resource, err)
 		}
-		c.Stores[kind.Resource] = generic.Informer().GetIndexer()
+		c.Stores[kind.Resource], references.store = generic.Informer().GetIndexer(), generic.Informer().GetIndexer()
 	}
 	volumes := factory.Core().V1().PersistentVolumes().Informer()
 	if err := volumes.AddIndexers(cache.Indexers{byClaim: indexClaim}); err != nil {
@@ -136,7 +137,7 @@ func (c *Cluster) PodWebhooks() []podhooks.Webhook {
 func indexersOf(kind projection.Kind) cache.Indexers {
 	return cache.Indexers{
 		byReference: indexBy(kind, kind.References), byFollowed: indexBy(kind, kind.Follows), byNamespace: indexNamespace(kind), byUID: indexUID,
-		byPriority: indexPriority(kind), byHeld: indexHeld(kind), byRevision: indexRevision(kind),
+		byPriority: indexPriority(kind), byRevision: indexRevision(kind),
 	}
 }
 

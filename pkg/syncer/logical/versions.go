@@ -19,20 +19,26 @@ import (
 const referencesKept = 16384
 
 // Versions are the objects of the logical cluster as clusters are to hold them, and what they name at that. What an object refers to may differ from
-// revision to revision. An index cannot follow that, since a revision may come after the object that names it, so it is found out when it is asked
-// for, and remembered.
+// revision to revision.
 type Versions struct {
 	*held.Versions
 
 	// indexed returns the objects of a kind that an index has under a value.
-	indexed    func(of schema.GroupVersionResource, index, value string) []projection.Object
-	references heldReferences
+	indexed func(of schema.GroupVersionResource, index, value string) []projection.Object
+	// held has for each kind what objects refer to at revisions, and known remembers that.
+	held  map[schema.GroupVersionResource]*references
+	known heldReferences
 }
 
 // For returns an object as one cluster is to hold it, or for "" as any is or stands. What cannot be read is left out.
 func (v *Versions) For(kind projection.Kind, above projection.Object, cluster string) []projection.Object {
 	if !identity.NamesRevisions(above) {
 		return []projection.Object{above}
+	}
+	if of := v.held[kind.Resource]; of != nil {
+		if versions, known := of.at(above, cluster); known {
+			return versions
+		}
 	}
 	if cluster != "" {
 		version, err := v.In(kind, above, cluster)
@@ -49,9 +55,12 @@ func (v *Versions) For(kind projection.Kind, above projection.Object, cluster st
 	return out
 }
 
-// HeldIn returns the objects of a kind in a namespace that name revisions for clusters.
-func (v *Versions) HeldIn(resource schema.GroupVersionResource, namespace string) []projection.Object {
-	return v.indexed(resource, byHeld, namespace)
+// UnreadIn returns the objects of a kind in a namespace that name revisions for clusters of which some cannot be read.
+func (v *Versions) UnreadIn(resource schema.GroupVersionResource, namespace string) []projection.Object {
+	if of := v.held[resource]; of != nil {
+		return of.unreadIn(namespace)
+	}
+	return nil
 }
 
 // Naming returns the objects of a kind that any cluster is to hold at a revision.
@@ -62,40 +71,12 @@ func (v *Versions) Naming(resource schema.GroupVersionResource, revision cache.O
 // ReferringIn returns the objects of a kind that refer to key as a cluster is to hold them, or for "" as any is.
 func (v *Versions) ReferringIn(of schema.GroupVersionResource, key identity.Key, cluster string) []projection.Object {
 	out := v.indexed(of, byReference, referenceIndex(key))
-	heldThere := v.HeldIn(of, key.Namespace)
-	if len(heldThere) == 0 {
-		return out
-	}
-	kind, ok := projection.ForResource(of)
-	if !ok {
+	if v.held[of] == nil {
 		return out
 	}
 	// Those that refer to it as they stand may not do so as they are held.
-	out = slices.DeleteFunc(slices.Clone(out), func(obj projection.Object) bool { return identity.NamesRevisions(obj) })
-	for _, obj := range heldThere {
-		if v.refers(kind, obj, key, cluster) {
-			out = append(out, obj)
-		}
-	}
-	return out
-}
-
-// refers reports whether an object that is held at revisions refers to key in a cluster, or for "" in any.
-func (v *Versions) refers(kind projection.Kind, above projection.Object, key identity.Key, cluster string) bool {
-	revisions := identity.RevisionsOf(above)
-	if cluster != "" {
-		revisions = []identity.Revision{identity.RevisionIn(above, cluster)}
-	}
-	return slices.ContainsFunc(revisions, func(revision identity.Revision) bool {
-		if revision == (identity.Revision{}) {
-			return refersTo(kind.References(above), key)
-		}
-		return v.references.of(v.Versions, kind, above, revision)[key]
-	})
-}
-
-func refersTo(references []projection.Reference, key identity.Key) bool {
-	return slices.ContainsFunc(references, func(ref projection.Reference) bool { return identity.KeyOfReference(ref) == key })
+	out = slices.DeleteFunc(out, func(obj projection.Object) bool { return identity.NamesRevisions(obj) })
+	return append(out, v.held[of].to(key, cluster)...)
 }
 
 // AsHeld returns a workload as a cluster is to hold it, and as it stands if that cannot be read.
@@ -143,7 +124,7 @@ func (v *Versions) MayRun(cluster string, controller, decider identity.Workload)
 }
 
 // heldReferences remember what objects refer to at revisions.
-type heldReferences struct{ known *lru.Cache }
+type heldReferences struct{ last *lru.Cache }
 
 // atRevision is a version of an object.
 type atRevision struct {
@@ -157,35 +138,23 @@ type referred struct {
 	keys map[identity.Key]bool
 }
 
-// of returns what an object refers to at a revision, nothing if that cannot be read.
-func (r heldReferences) of(versions *held.Versions, kind projection.Kind, above projection.Object, at identity.Revision) map[identity.Key]bool {
+// of returns what an object refers to at a revision.
+func (r heldReferences) of(versions *held.Versions, kind projection.Kind, above projection.Object, at identity.Revision) (map[identity.Key]bool, error) {
 	hash, err := versions.HashAt(kind, above, at)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	key := atRevision{above.GetUID(), at}
-	if found, ok := r.known.Get(key); ok && found.(referred).hash == hash {
-		return found.(referred).keys
+	if found, ok := r.last.Get(key); ok && found.(referred).hash == hash {
+		return found.(referred).keys, nil
 	}
 	version, err := versions.At(kind, above, at)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	out := referred{version.Hash, map[identity.Key]bool{}}
-	for _, ref := range kind.References(version.Object) {
-		out.keys[identity.KeyOfReference(ref)] = true
-	}
-	r.known.Add(key, out)
-	return out.keys
-}
-
-func indexHeld(kind projection.Kind) cache.IndexFunc {
-	return func(obj any) ([]string, error) {
-		if o, ok := obj.(projection.Object); ok && identity.NamesRevisions(o) && !kind.Mirror(o) {
-			return []string{o.GetNamespace()}, nil
-		}
-		return nil, nil
-	}
+	out := referred{version.Hash, keysOf(kind.References(version.Object))}
+	r.last.Add(key, out)
+	return out.keys, nil
 }
 
 func indexRevision(kind projection.Kind) cache.IndexFunc {
