@@ -22,6 +22,8 @@ type Cluster struct {
 	Heard time.Time
 	// Edit is the edit of the set, as Status.Edits counts them, that the report is about.
 	Edit int64
+	// Unapplied says how much of the last edit is still to be applied, "" if that is not known or not worth telling.
+	Unapplied string
 	// Wanted is how many pods of each workload the primary is to have here, be it by an autoscaler, or would have if it ran here.
 	Wanted map[string]int32
 	// Behind are those of these workloads whose pods the Service in front leads to. It is known where requests are shared out.

@@ -117,7 +117,8 @@ func newLook(w World) *look {
 }
 
 func (l *look) cluster(c *manifold.Cluster) delivery.Cluster {
-	out := delivery.Cluster{Labels: c.Labels, Heard: l.Now, Edit: l.edit(c.Name), Wanted: l.replicas(c.Name), Variants: map[string]delivery.Report{}}
+	out := delivery.Cluster{Labels: c.Labels, Heard: l.Now, Wanted: l.replicas(c.Name), Variants: map[string]delivery.Report{}}
+	out.Edit, out.Unapplied = l.edit(c.Name)
 	if since := l.Silent(c); !since.IsZero() {
 		out.Heard = since
 	}
@@ -139,22 +140,33 @@ func (l *look) cluster(c *manifold.Cluster) delivery.Cluster {
 	return out
 }
 
-// edit is the edit of the set that reports of a cluster are about: the last one, once the objects are what it asks for.
-func (l *look) edit(cluster string) int64 {
-	edit := l.Edits[cluster]
+// many is how many objects take so long to be applied that it is worth telling how many have been.
+const many = 100
+
+// edit is the edit of the set that reports of a cluster are about: the last one, once the objects are what it asks for. Until then it says how many are.
+func (l *look) edit(cluster string) (edit int64, unapplied string) {
+	edit = l.Edits[cluster]
 	if l.Missing {
-		return edit - 1
+		return edit - 1, ""
 	}
+	stale := 0
 	for _, object := range l.stale {
 		_, concerns := object.Clusters[cluster]
 		if _, refused := l.Failures[object.Key]; refused {
 			continue // that is what there is to say about it
 		}
 		if concerns || l.has(object.Key, cluster) {
-			return edit - 1
+			stale++
 		}
 	}
-	return edit
+	all := len(l.Wanted.Objects)
+	switch {
+	case stale == 0:
+		return edit, ""
+	case all < many:
+		return edit - 1, ""
+	}
+	return edit - 1, fmt.Sprintf("%d of %d objects are applied", all-len(l.stale), all)
 }
 
 // has reports whether a cluster has, or may have, anything of an object.

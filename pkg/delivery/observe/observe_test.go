@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/copies"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -277,5 +278,40 @@ func TestEndpointsAreReadyPodsBehindTheService(t *testing.T) {
 				t.Errorf("behind the Service are %q", behind)
 			}
 		})
+	}
+}
+
+// Where it takes long until all is applied, it is told how far it is.
+func TestHowMuchOfManyObjectsIsApplied(t *testing.T) {
+	for name, test := range map[string]struct {
+		objects, applied int
+		missing, refused bool
+		wantEdit         int64
+		want             string
+	}{
+		"some of many":                    {objects: 250, applied: 100, wantEdit: 3, want: "100 of 250 objects are applied"},
+		"all of many":                     {objects: 250, applied: 250, wantEdit: 4},
+		"some of a few, which takes none": {objects: 9, applied: 3, wantEdit: 3},
+		"of what is not there yet":        {objects: 250, applied: 100, missing: true, wantEdit: 3},
+		"refused are no longer awaited":   {objects: 250, applied: 249, refused: true, wantEdit: 4},
+	} {
+		w := World{
+			Edits: map[string]int64{"east": 4}, Missing: test.missing, Now: noon, Failures: map[wanted.Key]string{},
+			Clusters: []*manifold.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "east"}}}, Silent: func(*manifold.Cluster) time.Time { return time.Time{} },
+		}
+		for i := range test.objects {
+			object := wanted.Object{Key: wanted.Key{Kind: "ConfigMap", Name: fmt.Sprint(i)}, Hash: "h", Clusters: map[string]copies.Share{"east": {}}}
+			w.Wanted.Objects = append(w.Wanted.Objects, object)
+			if i < test.applied {
+				w.Present = append(w.Present, Present{Key: object.Key, Object: &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+					v1alpha1.AnnotationApplied: "h", manifold.AnnotationPlacement: `{"east":{"replicas":0}}`,
+				}}}})
+			} else if test.refused {
+				w.Failures[object.Key] = "no"
+			}
+		}
+		if got := Clusters(w)["east"]; got.Edit != test.wantEdit || got.Unapplied != test.want {
+			t.Errorf("%s: edit %d, %q, want %d, %q", name, got.Edit, got.Unapplied, test.wantEdit, test.want)
+		}
 	}
 }

@@ -28,7 +28,7 @@ type Part struct {
 	// Reported says that it has reported anything; Stale that it is silent now.
 	Reported, Stale         bool
 	Ready, Updated, Running int32
-	// Revision is the name of the revision that what it has is made of.
+	// Revision is the name of the revision that what it has is made of, "" as long as that is not known.
 	Revision string
 	// Problem says why it cannot have the workload, Waits what it waits for.
 	Problem, Waits string
@@ -162,13 +162,15 @@ func worse(into *v1alpha1.TargetClusterStatus, workload Workload, part Part) {
 	if into.Revision == "" || part.Revision == into.Revision {
 		return
 	}
-	found := part.Revision
-	if found == "" {
-		found = "nothing that is known"
-	}
-	if into.Sync != v1alpha1.OutOfSync {
+	switch {
+	case into.Sync == v1alpha1.OutOfSync:
+	case part.Revision == "":
+		// Nothing is reported of it yet, or its controllers are still to see what was changed of it, such as its replicas. That is not to be another one.
+		into.Sync = v1alpha1.SyncUnknown
+		into.Message = cmp.Or(into.Message, delivery.Said(fmt.Sprintf("%s: which revision it is made of is not known yet", workload.Name)))
+	default:
 		into.Sync = v1alpha1.OutOfSync
-		into.Message = delivery.Said(fmt.Sprintf("%s is to be made of %s, and %s was found", workload.Name, into.Revision, found))
+		into.Message = delivery.Said(fmt.Sprintf("%s is to be made of %s, and %s was found", workload.Name, into.Revision, part.Revision))
 	}
 }
 

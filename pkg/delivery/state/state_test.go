@@ -58,9 +58,13 @@ func TestWhatATargetRuns(t *testing.T) {
 			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("web-v1")),
 			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", says: "west: Deployment web is to be made of web-v2, and web-v1 was found",
 		},
-		"a cluster reports no revision": {
-			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("")),
-			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", says: "nothing that is known was found",
+		"a cluster reports no revision, as right after a scale": {
+			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("")),
+			sync: v1alpha1.SyncUnknown, health: v1alpha1.Healthy, wanted: "web-v2", says: "west: Deployment web: which revision it is made of is not known yet",
+		},
+		"a cluster reports no revision, and an object of it is not what was released": {
+			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("")), drifted: map[string]string{"west": "Service/web differs"},
+			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", says: "west: Service/web differs",
 		},
 		"pods are not ready": {
 			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2", func(p *Part) { p.Ready, p.Waits = 1, "room" })), west: part(runs("web-v2")),
@@ -76,7 +80,7 @@ func TestWhatATargetRuns(t *testing.T) {
 		},
 		"a cluster has not got it": {
 			release: released(v1alpha1.ReleaseRunning, both), east: part(Part{Wanted: 3}), west: part(runs("web-v2")),
-			sync: v1alpha1.OutOfSync, health: v1alpha1.Missing, wanted: "web-v2", says: "east: ",
+			sync: v1alpha1.SyncUnknown, health: v1alpha1.Missing, wanted: "web-v2", says: "east: Deployment web is not there yet",
 		},
 		"a silent cluster makes its own part unknown": {
 			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("web-v2")), silent: map[string]bool{"west": true},

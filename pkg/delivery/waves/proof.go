@@ -41,7 +41,7 @@ func (l Look) Runs(variant string, minReady time.Duration, ready time.Time) Verd
 	report, there := l.Seen.Variants[variant]
 	switch {
 	case l.Seen.Edit < l.Edit:
-		return Verdict{Message: fmt.Sprintf("waiting for cluster %q to report on what it is to run", l.Cluster)}
+		return Verdict{Message: told(l.Seen.Unapplied, "waiting for cluster %q to report on what it is to run", l.Cluster)}
 	case !wanted && !there:
 		return Verdict{Done: true, Ready: true}
 	case !wanted:
@@ -49,11 +49,11 @@ func (l Look) Runs(variant string, minReady time.Duration, ready time.Time) Verd
 	case report.Failure != "":
 		return Verdict{Failed: true, Message: fmt.Sprintf("cluster %q refuses the %s of %s: %s", l.Cluster, variant, part.Revision.Name, delivery.Said(report.Failure))}
 	case report.Fingerprint != part.Fingerprint():
-		return Verdict{Message: because(report, "waiting for cluster %q to apply the %s of %s", l.Cluster, variant, part.Revision.Name)}
+		return Verdict{Message: told(report.Waiting, "waiting for cluster %q to apply the %s of %s", l.Cluster, variant, part.Revision.Name)}
 	case !report.Current:
 		return Verdict{Message: fmt.Sprintf("waiting for the controllers of cluster %q to see the %s of %s", l.Cluster, variant, part.Revision.Name)}
 	case !report.Ready:
-		return Verdict{Message: because(report, "waiting for the %s of %s to be ready in cluster %q", variant, part.Revision.Name, l.Cluster)}
+		return Verdict{Message: told(report.Waiting, "waiting for the %s of %s to be ready in cluster %q", variant, part.Revision.Name, l.Cluster)}
 	}
 	if ready.IsZero() {
 		ready = l.Now
@@ -67,11 +67,11 @@ func (l Look) Runs(variant string, minReady time.Duration, ready time.Time) Verd
 	return Verdict{Done: true, Ready: true}
 }
 
-// because says what is waited for, and what keeps it from coming about, if that is known.
-func because(report delivery.Report, format string, args ...any) string {
+// told says what is waited for, and why it has not come about, if that is known.
+func told(why, format string, args ...any) string {
 	out := fmt.Sprintf(format, args...)
-	if report.Waiting != "" {
-		out += ": " + delivery.Said(report.Waiting)
+	if why != "" {
+		out += ": " + delivery.Said(why)
 	}
 	return out
 }
@@ -89,11 +89,7 @@ func (l Look) Routes() Verdict {
 	}
 	for _, name := range slices.Sorted(maps.Keys(shares)) {
 		if share := shares[name]; l.Seen.Variants[name].Weight != share {
-			why := ""
-			if l.Seen.Unrouted != "" {
-				why = ": " + delivery.Said(l.Seen.Unrouted)
-			}
-			return Verdict{Message: fmt.Sprintf("waiting for cluster %q to send %d%% of the traffic to the %s%s", l.Cluster, share, name, why)}
+			return Verdict{Message: told(l.Seen.Unrouted, "waiting for cluster %q to send %d%% of the traffic to the %s", l.Cluster, share, name)}
 		}
 	}
 	return Verdict{Done: true, Ready: true}

@@ -23,31 +23,34 @@ func TestOnlyAReportOfThisVeryPartProvesIt(t *testing.T) {
 		change   func(*delivery.Report)
 		unwanted bool // the set does not have the variant
 		gone     bool // the cluster does not report it
-		minReady time.Duration
-		ready    time.Time
-		want     Verdict
+		// unapplied is told of what is still to be applied.
+		unapplied string
+		minReady  time.Duration
+		ready     time.Time
+		want      Verdict
 	}{
-		"all is proven":                    {edit: 3, want: Verdict{Done: true, Ready: true}},
-		"a later edit is as good":          {edit: 4, want: Verdict{Done: true, Ready: true}},
-		"a report of an earlier edit":      {edit: 2, want: Verdict{Message: `waiting for cluster "east" to report on what it is to run`}},
-		"ready with another revision":      {edit: 3, change: func(r *delivery.Report) { r.Fingerprint = delivery.Part{Revision: v1}.Fingerprint() }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
-		"another revision of that name":    {edit: 3, change: func(r *delivery.Report) { r.Fingerprint = "web-v2@ccc" }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
-		"not applied, and why":             {edit: 3, change: func(r *delivery.Report) { r.Fingerprint, r.Waiting = "", "no right" }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2: no right`}},
-		"nothing is reported":              {edit: 3, gone: true, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
-		"a status of an older generation":  {edit: 3, change: func(r *delivery.Report) { r.Current = false }, want: Verdict{Message: `waiting for the controllers of cluster "east" to see the primary of web-v2`}},
-		"not ready":                        {edit: 3, change: func(r *delivery.Report) { r.Ready = false }, want: Verdict{Message: `waiting for the primary of web-v2 to be ready in cluster "east"`}},
-		"not ready, and why":               {edit: 3, change: func(r *delivery.Report) { r.Ready, r.Waiting = false, "0/1 nodes" }, want: Verdict{Message: `waiting for the primary of web-v2 to be ready in cluster "east": 0/1 nodes`}},
-		"not ready for long enough":        {edit: 3, minReady: 2 * time.Minute, ready: now.Add(-3 * time.Second), want: Verdict{Ready: true, At: now.Add(117 * time.Second), Message: `the primary of web-v2 has to be ready in cluster "east" for 2m0s`}},
-		"a clock that is fast":             {edit: 3, minReady: 5 * time.Second, ready: now.Add(-3 * time.Second), change: func(r *delivery.Report) { r.ReadySince = now.Add(time.Hour) }, want: Verdict{Ready: true, At: now.Add(2 * time.Second), Message: `the primary of web-v2 has to be ready in cluster "east" for 5s`}},
-		"a clock that is slow":             {edit: 3, minReady: 5 * time.Second, change: func(r *delivery.Report) { r.ReadySince = now.Add(-24 * time.Hour) }, want: Verdict{Ready: true, At: now.Add(5 * time.Second), Message: `the primary of web-v2 has to be ready in cluster "east" for 5s`}},
-		"refused":                          {edit: 3, change: func(r *delivery.Report) { r.Failure = "denied" }, want: Verdict{Failed: true, Message: `cluster "east" refuses the primary of web-v2: denied`}},
-		"refused earlier":                  {edit: 2, change: func(r *delivery.Report) { r.Failure = "denied" }, want: Verdict{Message: `waiting for cluster "east" to report on what it is to run`}},
-		"what is to go is gone":            {edit: 3, unwanted: true, gone: true, want: Verdict{Done: true, Ready: true}},
-		"what is to go is there":           {edit: 3, unwanted: true, want: Verdict{Message: `waiting for the primary to be gone from cluster "east"`}},
-		"what is to go was never reported": {edit: 2, unwanted: true, gone: true, want: Verdict{Message: `waiting for cluster "east" to report on what it is to run`}},
+		"all is proven":                     {edit: 3, want: Verdict{Done: true, Ready: true}},
+		"a later edit is as good":           {edit: 4, want: Verdict{Done: true, Ready: true}},
+		"a report of an earlier edit":       {edit: 2, want: Verdict{Message: `waiting for cluster "east" to report on what it is to run`}},
+		"that, if it is told how far it is": {edit: 2, unapplied: "7 of 9 objects are applied", want: Verdict{Message: `waiting for cluster "east" to report on what it is to run: 7 of 9 objects are applied`}},
+		"ready with another revision":       {edit: 3, change: func(r *delivery.Report) { r.Fingerprint = delivery.Part{Revision: v1}.Fingerprint() }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
+		"another revision of that name":     {edit: 3, change: func(r *delivery.Report) { r.Fingerprint = "web-v2@ccc" }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
+		"not applied, and why":              {edit: 3, change: func(r *delivery.Report) { r.Fingerprint, r.Waiting = "", "no right" }, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2: no right`}},
+		"nothing is reported":               {edit: 3, gone: true, want: Verdict{Message: `waiting for cluster "east" to apply the primary of web-v2`}},
+		"a status of an older generation":   {edit: 3, change: func(r *delivery.Report) { r.Current = false }, want: Verdict{Message: `waiting for the controllers of cluster "east" to see the primary of web-v2`}},
+		"not ready":                         {edit: 3, change: func(r *delivery.Report) { r.Ready = false }, want: Verdict{Message: `waiting for the primary of web-v2 to be ready in cluster "east"`}},
+		"not ready, and why":                {edit: 3, change: func(r *delivery.Report) { r.Ready, r.Waiting = false, "0/1 nodes" }, want: Verdict{Message: `waiting for the primary of web-v2 to be ready in cluster "east": 0/1 nodes`}},
+		"not ready for long enough":         {edit: 3, minReady: 2 * time.Minute, ready: now.Add(-3 * time.Second), want: Verdict{Ready: true, At: now.Add(117 * time.Second), Message: `the primary of web-v2 has to be ready in cluster "east" for 2m0s`}},
+		"a clock that is fast":              {edit: 3, minReady: 5 * time.Second, ready: now.Add(-3 * time.Second), change: func(r *delivery.Report) { r.ReadySince = now.Add(time.Hour) }, want: Verdict{Ready: true, At: now.Add(2 * time.Second), Message: `the primary of web-v2 has to be ready in cluster "east" for 5s`}},
+		"a clock that is slow":              {edit: 3, minReady: 5 * time.Second, change: func(r *delivery.Report) { r.ReadySince = now.Add(-24 * time.Hour) }, want: Verdict{Ready: true, At: now.Add(5 * time.Second), Message: `the primary of web-v2 has to be ready in cluster "east" for 5s`}},
+		"refused":                           {edit: 3, change: func(r *delivery.Report) { r.Failure = "denied" }, want: Verdict{Failed: true, Message: `cluster "east" refuses the primary of web-v2: denied`}},
+		"refused earlier":                   {edit: 2, change: func(r *delivery.Report) { r.Failure = "denied" }, want: Verdict{Message: `waiting for cluster "east" to report on what it is to run`}},
+		"what is to go is gone":             {edit: 3, unwanted: true, gone: true, want: Verdict{Done: true, Ready: true}},
+		"what is to go is there":            {edit: 3, unwanted: true, want: Verdict{Message: `waiting for the primary to be gone from cluster "east"`}},
+		"what is to go was never reported":  {edit: 2, unwanted: true, gone: true, want: Verdict{Message: `waiting for cluster "east" to report on what it is to run`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			look := Look{Cluster: "east", Edit: 3, Now: now, Set: delivery.Set{}, Seen: delivery.Cluster{Edit: test.edit, Variants: map[string]delivery.Report{}}}
+			look := Look{Cluster: "east", Edit: 3, Now: now, Set: delivery.Set{}, Seen: delivery.Cluster{Edit: test.edit, Unapplied: test.unapplied, Variants: map[string]delivery.Report{}}}
 			if !test.unwanted {
 				look.Set[delivery.Primary] = delivery.Variant{Clusters: map[string]delivery.Part{"east": part}}
 			}
