@@ -6215,7 +6215,7 @@ func schema_manifold_apis_delivery_v1alpha1_Source(ref common.ReferenceCallback)
 					},
 					"selector": {
 						SchemaProps: spec.SchemaProps{
-							Description: "selector selects objects in the namespace of the application that you apply yourself. When you change one of them, every cluster keeps the old version until the change is released there.",
+							Description: "selector selects objects in the namespace of the application that you apply yourself. When you change one of them, every cluster keeps the old version until the change is released there. One that is new runs in a cluster once it is released there for the first time.",
 							Ref:         ref(v1alpha1.ObjectSelector{}.OpenAPIModelName()),
 						},
 					},

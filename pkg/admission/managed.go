@@ -51,6 +51,9 @@ func (*managed) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	for _, pairs := range metadataPairs {
 		except := leftAlone(a.GetResource().GroupResource(), pairs)
 		keep(ctx, pairs, obj, old, func(key string) bool {
+			if _, awaits := pairs.get(old)[key]; awaits && key == v1alpha1.AnnotationAwaits && delivers(a.GetUserInfo()) {
+				return pairs.kept(key) // it lets go what awaits a release
+			}
 			return except(key) || says && key == v1alpha1.AnnotationPlacement && pairs.kept(key)
 		})
 	}

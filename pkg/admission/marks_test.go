@@ -18,7 +18,7 @@ import (
 
 // reserved are all keys of Manifold's own, and some that it may come to have.
 var reserved = []string{
-	v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster, v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID,
+	v1alpha1.AnnotationPlacement, v1alpha1.AnnotationAwaits, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster, v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID,
 	v1alpha1.AnnotationPodCluster, v1alpha1.AnnotationOrphan, v1alpha1.AnnotationView, v1alpha1.AnnotationViews, v1alpha1.AnnotationViewContents, v1alpha1.LabelLogicalCluster, v1alpha1.AnnotationNamespace,
 	v1alpha1.AnnotationName, v1alpha1.AnnotationUID, v1alpha1.AnnotationProjection, v1alpha1.AnnotationTemplate, v1alpha1.LabelOrphan,
 	v1alpha1.AnnotationCreated, v1alpha1.AnnotationGeneration, "manifold.dev/unheard-of",

@@ -65,7 +65,7 @@ func releasedPlaced(annotation string, said placement.Decision) string {
 	if err != nil {
 		return annotation
 	}
-	next, err := placement.Release(annotation, last, said)
+	next, err := placement.Release(annotation, last, said, false)
 	if err != nil {
 		return annotation
 	}

@@ -40,7 +40,7 @@ func NamesRevisions(above metav1.Object) bool {
 // RevisionIn returns the revision of an object that a cluster is to hold. One that leaves keeps what it was last known to have. One that nothing is
 // decided about, as where something goes along with a workload that has just come, takes over what a new cluster would.
 func RevisionIn(above metav1.Object, cluster string) Revision {
-	if !NamesRevisions(above) {
+	if !NamesRevisions(above) || AwaitsIn(above, cluster) {
 		return Revision{}
 	}
 	if view, has := ViewsOf(above).Of(cluster); has {

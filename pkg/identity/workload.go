@@ -23,8 +23,17 @@ func (w Workload) String() string {
 // Key returns the key of the workload.
 func (w Workload) Key() Key { return KeyOf(w.Kind, w.Object) }
 
-// DecisionOf reads the decision that an object carries. One that does not parse counts as none: the placement controller writes a new one.
+// DecisionOf reads the decision that an object carries, as far as it is to be carried out: a cluster that awaits a release is none of its clusters, see
+// AwaitsIn. One that does not parse counts as none: the placement controller writes a new one.
 func DecisionOf(obj metav1.Object) placement.Decision {
+	if AwaitedBy(obj) == "" {
+		return WholeDecisionOf(obj)
+	}
+	return WholeDecisionOf(obj).Begun()
+}
+
+// WholeDecisionOf is DecisionOf with the clusters that await a release. It is for those who decide, and for those who tell what was decided.
+func WholeDecisionOf(obj metav1.Object) placement.Decision {
 	text := obj.GetAnnotations()[v1alpha1.AnnotationPlacement]
 	if text == "" {
 		return nil

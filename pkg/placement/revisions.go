@@ -72,8 +72,9 @@ func compareRevisions(a, b string) int {
 }
 
 // Releasing returns the decision with the revisions that said names for its clusters, and those of the last decision for all others. A
-// cluster that said names without a revision holds the object as it stands.
-func (d Decision) Releasing(last, said Decision) Decision {
+// cluster that said names without a revision holds the object as it stands. Of a workload that awaits a release, one that is new to it and that nobody
+// speaks of takes over none.
+func (d Decision) Releasing(last, said Decision, awaits bool) Decision {
 	held := maps.Clone(last)
 	if held == nil {
 		held = Decision{}
@@ -83,13 +84,15 @@ func (d Decision) Releasing(last, said Decision) Decision {
 			share := held[cluster]
 			share.Revision, share.Target = asked.Revision, asked.Target
 			held[cluster] = share
+		} else if awaits {
+			held[cluster] = held[cluster]
 		}
 	}
 	return d.Holding(held)
 }
 
 // Release returns what is to be stored in place of an annotation with a decision; see Decision.Releasing. What it remembers besides stays.
-func Release(annotation string, last, said Decision) (string, error) {
+func Release(annotation string, last, said Decision, awaits bool) (string, error) {
 	decision, err := ParseDecision(annotation)
 	if err != nil {
 		return "", err
@@ -98,7 +101,7 @@ func Release(annotation string, last, said Decision) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Result{Decision: decision.Releasing(last, said), Failures: failures}.Annotation(), nil
+	return Result{Decision: decision.Releasing(last, said, awaits), Failures: failures}.Annotation(), nil
 }
 
 // CheckRevisions returns what is wrong with the revisions of a decision, nil if nothing is: names that no revision and no target can have.
@@ -121,12 +124,37 @@ func (d Decision) CheckRevisions() error {
 	return nil
 }
 
-// Hold has the result keep the revisions of the last decision.
-func (r *Result) Hold(last Decision) {
+// Settling returns the decision of a workload that awaits no release any more: a cluster that the last one has not come to takes over what a new
+// cluster would. If none holds a revision, all hold the object as it stands.
+func (d Decision) Settling() Decision {
+	return d.Holding(d.Begun())
+}
+
+// Begun returns the shares of clusters that a release has come to: those that name a revision.
+func (d Decision) Begun() Decision {
+	out := Decision{}
+	for cluster, share := range d {
+		if share.Revision != "" {
+			out[cluster] = share
+		}
+	}
+	return out
+}
+
+// Hold has the result keep the revisions of the last decision. A cluster that is new to a workload which awaits a release takes over none.
+func (r *Result) Hold(last Decision, awaits bool) {
 	if !last.Held() {
 		return
 	}
 	r.Decision = r.Decision.Holding(last)
+	if awaits {
+		for cluster, share := range r.Decision {
+			if !last.has(cluster) {
+				share.Revision, share.Target = "", ""
+				r.Decision[cluster] = share
+			}
+		}
+	}
 	for i := range r.Verdicts {
 		if v := &r.Verdicts[i]; v.Share != nil {
 			share := r.Decision[v.Cluster]

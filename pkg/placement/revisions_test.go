@@ -86,7 +86,17 @@ func TestHolding(t *testing.T) {
 }
 
 func TestReleasing(t *testing.T) {
-	for name, test := range map[string]struct{ last, said, decided, want placement.Decision }{
+	for name, test := range map[string]struct {
+		last, said, decided, want placement.Decision
+		awaits                    bool
+	}{
+		"one that nobody speaks of takes over none while it awaits a release": {
+			said: held("east", 0, "web-v9/eu"), decided: held("east", 2, "", "west", 1, ""), awaits: true, want: held("east", 2, "web-v9/eu", "west", 1, ""),
+		},
+		"one that a release has come to keeps what it holds while others await it": {
+			last: held("east", 2, "web-v9/eu", "west", 1, ""), said: held("west", 0, "web-v9/us"), decided: held("east", 2, "", "west", 1, "", "north", 1, ""),
+			awaits: true, want: held("east", 2, "web-v9/eu", "west", 1, "web-v9/us", "north", 1, ""),
+		},
 		"the replicas that are decided stay": {
 			last: held("east", 3, ""), said: held("east", 99, "web-v7/eu"), decided: held("east", 3, ""), want: held("east", 3, "web-v7/eu"),
 		},
@@ -117,13 +127,44 @@ func TestReleasing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			last := test.last.String()
-			if got := test.decided.Releasing(test.last, test.said); !got.Equal(test.want) {
+			if got := test.decided.Releasing(test.last, test.said, test.awaits); !got.Equal(test.want) {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 			if test.last.String() != last {
 				t.Error("an argument has changed")
 			}
 		})
+	}
+}
+
+func TestSettling(t *testing.T) {
+	for name, test := range map[string]struct{ decided, want placement.Decision }{
+		"nothing is decided":             {},
+		"no release has come to any":     {held("east", 3, "", "west", 1, ""), held("east", 3, "", "west", 1, "")},
+		"one has come to all":            {held("east", 3, "web-v1/eu", "west", 1, "web-v1/us"), held("east", 3, "web-v1/eu", "west", 1, "web-v1/us")},
+		"who is left takes over the one": {held("east", 3, "web-v1/eu", "west", 1, ""), held("east", 3, "web-v1/eu", "west", 1, "web-v1/eu")},
+		"or the first of several": {
+			held("east", 3, "web-v2/eu", "north", 1, "web-v1/us", "west", 1, ""), held("east", 3, "web-v2/eu", "north", 1, "web-v1/us", "west", 1, "web-v1/us"),
+		},
+	} {
+		before := test.decided.String()
+		if got := test.decided.Settling(); !got.Equal(test.want) || test.decided.String() != before {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestANewClusterTakesOverNoRevisionBeforeItsStage(t *testing.T) {
+	last := held("east", 2, "web-v1/eu", "west", 1, "")
+	for awaits, want := range map[bool]placement.Decision{
+		true:  held("east", 1, "web-v1/eu", "west", 1, "", "north", 1, ""),
+		false: held("east", 1, "web-v1/eu", "west", 1, "", "north", 1, "web-v1/eu"),
+	} {
+		share := placement.Share{Replicas: 1}
+		result := placement.Result{Decision: held("east", 1, "", "west", 1, "", "north", 1, ""), Verdicts: []placement.Verdict{{Cluster: "north", Share: &share}}}
+		if result.Hold(last, awaits); !result.Decision.Equal(want) || result.Verdicts[0].Share.Revision != want["north"].Revision {
+			t.Errorf("awaits %t: got %s, want %s", awaits, result.Decision, want)
+		}
 	}
 }
 
@@ -134,14 +175,14 @@ func TestReleaseKeepsWhatIsRememberedBesides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := placement.Release(annotation, last, held("east", 0, "web-v8/eu"))
+	got, err := placement.Release(annotation, last, held("east", 0, "web-v8/eu"), false)
 	if want := `{"east":{"replicas":3,"start":1,"revision":"web-v8","target":"eu"},"west":{` + failure + `}}`; got != want || err != nil {
 		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
-	if got, err := placement.Release("", nil, held("east", 0, "web-v8/eu")); got != "" || err != nil {
+	if got, err := placement.Release("", nil, held("east", 0, "web-v8/eu"), false); got != "" || err != nil {
 		t.Errorf("of nothing comes %s, %v", got, err)
 	}
-	if _, err := placement.Release("east", nil, nil); err == nil {
+	if _, err := placement.Release("east", nil, nil, false); err == nil {
 		t.Error("what cannot be read can be released")
 	}
 }

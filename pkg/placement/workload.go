@@ -42,6 +42,8 @@ type Workload struct {
 	Whole string
 	// Never is the reason why no cluster may have the workload, whatever it has, in words for the user; "" if there is none.
 	Never string
+	// Awaits is true if a cluster has nothing of the workload before a release comes to it. One that is new to the workload then holds no revision.
+	Awaits bool
 	// Fixed is true if a decision, once made, is never made anew.
 	Fixed bool
 	// Once is true if nothing of it may run twice, so that what a silent cluster may have begun is waited for.

@@ -158,6 +158,7 @@ func (k Kind) WorkloadOf(in Object) (placement.Workload, error) {
 		Ordinals:  demand.Ordinals,
 		Takes:     demand.Takes,
 		Whole:     demand.Whole,
+		Awaits:    in.GetAnnotations()[v1alpha1.AnnotationAwaits] != "",
 		Fixed:     demand.Fixed || demand.Finished,
 		Once:      demand.Once,
 		Restarts:  demand.Restarts && !demand.Finished,

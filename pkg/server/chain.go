@@ -6,6 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	crdinformers "k8s.io/apiextensions-apiserver/pkg/client/informers/externalversions/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -33,7 +34,7 @@ import (
 
 // newChain makes the servers and chains them: aggregation, then the built-in kinds and Manifold's, then custom resources. It follows
 // CreateServerChain of kube-apiserver and New of its control plane, which offer no place to change storage. It also returns the server's informer of definitions of custom resources.
-func newChain(c *config, o storage.Options, m metrics.Sources, unstored map[string]rest.Storage,
+func newChain(c *config, o storage.Options, m metrics.Sources, own ownKinds,
 ) (*aggregatorapiserver.APIAggregator, crdinformers.CustomResourceDefinitionInformer, error) {
 	kube := c.kube.Complete()
 	notFound := notfoundhandler.New(kube.ControlPlane.Generic.Serializer, genericapifilters.NoMuxAndDiscoveryIncompleteKey)
@@ -46,7 +47,7 @@ func newChain(c *config, o storage.Options, m metrics.Sources, unstored map[stri
 
 	definitions, generic := extensions.Informers.Apiextensions().V1().CustomResourceDefinitions(), c.apiExtensions.GenericConfig
 	specs.InstallCustom(extensions.GenericAPIServer, definitions.Lister(), generic.OpenAPIConfig, generic.OpenAPIV3Config)
-	native, err := newNative(kube, extensions.GenericAPIServer, o, m, unstored)
+	native, err := newNative(kube, extensions.GenericAPIServer, o, m, own)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,9 +62,16 @@ func newChain(c *config, o storage.Options, m metrics.Sources, unstored map[stri
 	return aggregator, definitions, nil
 }
 
-// newNative makes the server of the built-in kinds, of Manifold's and of the clusters' metrics. Unstored is what the group of delivery serves besides.
+// ownKinds is what the kinds of delivery are served with.
+type ownKinds struct {
+	// unstored is what the group serves besides, and written is called before who has written an Application is answered.
+	unstored map[string]rest.Storage
+	written  func(runtime.Object)
+}
+
+// newNative makes the server of the built-in kinds, of Manifold's and of the clusters' metrics.
 func newNative(
-	kube controlplane.CompletedConfig, delegate genericapiserver.DelegationTarget, o storage.Options, m metrics.Sources, unstored map[string]rest.Storage,
+	kube controlplane.CompletedConfig, delegate genericapiserver.DelegationTarget, o storage.Options, m metrics.Sources, own ownKinds,
 ) (*controlplaneapiserver.Server, error) {
 	server, err := kube.ControlPlane.New(controlplaneapiserver.KubeAPIServer, delegate)
 	if err != nil {
@@ -83,11 +91,11 @@ func newNative(
 	o.Endpoints, o.Pods = informers.Discovery().V1().EndpointSlices().Lister(), informers.Core().V1().Pods().Lister()
 	o.Identity = identityFrom(informers)
 	providers = storage.Change(providers, o)
-	delivered := deliveryregistry.Group(legacyscheme.Scheme)
-	delivered.Unstored = unstored
-	for _, own := range []group.Group{manifoldregistry.Group(legacyscheme.Scheme), delivered} {
+	delivered := deliveryregistry.Group(legacyscheme.Scheme, own.written)
+	delivered.Unstored = own.unstored
+	for _, of := range []group.Group{manifoldregistry.Group(legacyscheme.Scheme), delivered} {
 		providers = append(providers, group.RESTStorageProvider{
-			Group: own, Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
+			Group: of, Scheme: legacyscheme.Scheme, Codecs: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
 		})
 	}
 	providers = append(providers,

@@ -23,6 +23,7 @@ import (
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	manifoldscheme "github.com/manifold-dev/manifold/generated/clientset/versioned/scheme"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/gates"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases"
 	"github.com/manifold-dev/manifold/pkg/delivery/measure"
@@ -62,8 +63,15 @@ func (m *controllers) newDelivery(c CompletedOptions) ([]part, error) {
 	if m.plugins != nil {
 		m.plugins.Host.Changed(controller.PluginChanged)
 	}
+	gates, err := gates.New(gates.Options{
+		Kube: m.informers, Applications: m.own.Delivery().V1alpha1().Applications(), Client: routes, Recorder: m.recorder(known), Queues: m.queues,
+	})
+	if err != nil {
+		return nil, err
+	}
 	return []part{
 		{"releases", controller.Run},
+		{"objects that wait for a release", gates.Run},
 		{"objects of applications in no namespace", m.clusterScoped.Run},
 		{"kinds of applications", func(ctx context.Context) error {
 			wait.UntilWithContext(ctx, func(context.Context) { mapper.Reset() }, kindsKnown)

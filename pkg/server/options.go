@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	validatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	certutil "k8s.io/client-go/util/cert"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -57,6 +58,7 @@ type Options struct {
 
 	podAdmission podwebhooks.Webhooks
 	joined       joinedClusters
+	governing    manifoldadmission.Governing
 }
 
 // NewOptions returns the default options.
@@ -93,7 +95,9 @@ func (o *Options) addAdmission() {
 	manifoldadmission.Register(generic.Plugins, o.joined.all)
 	order := generic.RecommendedPluginOrder
 	generic.Decorators = append(generic.Decorators, admission.DecoratorFunc(mirrors.ResizeBelow), admission.DecoratorFunc(o.podAdmission.Keep))
-	generic.RecommendedPluginOrder = slices.Insert(slices.Clone(order), slices.Index(order, mutatingadmissionpolicy.PluginName), manifoldadmission.Names()...)
+	manifoldadmission.RegisterGate(generic.Plugins, &o.governing)
+	order = slices.Insert(slices.Clone(order), slices.Index(order, validatingadmissionpolicy.PluginName), manifoldadmission.GatePlugin)
+	generic.RecommendedPluginOrder = slices.Insert(order, slices.Index(order, mutatingadmissionpolicy.PluginName), manifoldadmission.Names()...)
 }
 
 // Flags returns the flags by section: Manifold's own first, then those of the stock API server.
@@ -141,6 +145,8 @@ type completedOptions struct {
 	podAdmission *podwebhooks.Webhooks
 	// joined is to be told who knows the clusters.
 	joined *joinedClusters
+	// governing is to be told who knows the Applications.
+	governing *manifoldadmission.Governing
 	// podKey proves what webhooks have changed of pods.
 	podKey podhooks.Key
 }
@@ -167,7 +173,7 @@ func (o *Options) Complete(ctx context.Context) (_ CompletedOptions, err error) 
 		return CompletedOptions{}, err
 	}
 	c := &completedOptions{name: o.Name, dir: dir, pki: keys.Store{Dir: dir.join("pki")}, silence: o.Silence, bounds: o.Bounds, outgoing: &o.Outgoing, promotions: o.Promotions, plugins: o.Plugins,
-		podAdmission: &o.podAdmission, joined: &o.joined}
+		podAdmission: &o.podAdmission, joined: &o.joined, governing: &o.governing}
 	completed := CompletedOptions{c}
 	defer func() {
 		if err != nil {

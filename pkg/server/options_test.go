@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	mutatingadmissionpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
 
 	manifoldadmission "github.com/manifold-dev/manifold/pkg/admission"
 	"github.com/manifold-dev/manifold/pkg/server/keys"
@@ -132,6 +133,15 @@ func TestAdmissionPluginsComeBeforePoliciesAndWebhooks(t *testing.T) {
 		if at := slices.Index(order, name); at < 0 || at > policies {
 			t.Errorf("%s is at %d, want it before %d", name, at, policies)
 		}
+	}
+}
+
+// A webhook may add the label that an Application selects by.
+func TestWhatIsSelectedIsHeldAfterWebhooksHaveChangedIt(t *testing.T) {
+	order := NewOptions().Admission.GenericAdmission.RecommendedPluginOrder
+	gate, webhooks := slices.Index(order, manifoldadmission.GatePlugin), slices.Index(order, mutatingwebhook.PluginName)
+	if webhooks < 0 || gate < webhooks {
+		t.Errorf("%s is at %d, want it behind %d", manifoldadmission.GatePlugin, gate, webhooks)
 	}
 }
 

@@ -102,6 +102,7 @@ func newServer(c CompletedOptions) (*server, error) {
 		return nil, fmt.Errorf("make the controllers: %w", err)
 	}
 	c.joined.lister = s.controllers.joined
+	c.governing.Follow(s.controllers.own.Delivery().V1alpha1().Applications())
 	viewed := storageviews.New(s.controllers.projected, s.controllers.authorizer)
 	if err := generic.serveViews(s.controllers, viewed); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func newServer(c CompletedOptions) (*server, error) {
 	}
 	chain, definitions, err := newChain(config, storage.Options{
 		Connections: connections{registry, net.listed}, Placer: s.controllers.engine, Fleets: s.controllers.upstream.Fleets, Viewed: viewed,
-	}, s.controllers.metrics(), unstored)
+	}, s.controllers.metrics(), ownKinds{unstored: unstored, written: c.governing.Await})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ const (
 
 	// ReasonUnplaced is the reason of Progressing=False when no cluster is decided on.
 	ReasonUnplaced = "Unplaced"
+	// ReasonAwaitsRelease is the reason of Progressing=False when no cluster is to have the Deployment before a release comes to it.
+	ReasonAwaitsRelease = "AwaitsRelease"
 	// ReasonNotApplied is the reason of Progressing=False when a cluster of the decision cannot hold the Deployment.
 	ReasonNotApplied = "NotApplied"
 )
@@ -72,6 +74,10 @@ func (w deployment) progressing() appsv1.DeploymentCondition {
 		c.Reason = reasonUpdated
 		c.Message = fmt.Sprintf("Deployment %q is %s.", w.in.Name, holds)
 	}
+	if w.awaits != "" {
+		c.Reason = reasonUpdated
+		c.Message = fmt.Sprintf("Deployment %q %s.", w.in.Name, w.awaits)
+	}
 	if w.move != "" {
 		c.Reason = reasonUpdated
 		c.Message = fmt.Sprintf("Deployment %q moves: %s.", w.in.Name, w.move)
@@ -82,8 +88,8 @@ func (w deployment) progressing() appsv1.DeploymentCondition {
 
 // blocked returns why the rollout cannot go on, or "". A deadline that passed goes first since tools look for it.
 func (w deployment) blocked() (reason, message string) {
-	if w.unplaced != "" && w.desired > 0 {
-		return ReasonUnplaced, w.unplaced
+	if reason, message = w.nowhere(); reason != "" {
+		return reason, message
 	}
 	var timedOut, problems, failed blame
 	var failedReason string

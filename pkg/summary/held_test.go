@@ -91,3 +91,32 @@ func TestManyHeldClustersAreNotAllNamed(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// What waits counts as no rollout that has come to its end, whatever the clusters say that a release has come to.
+func TestWhatAwaitsAReleaseHasNotRolledOut(t *testing.T) {
+	const awaits = "waits for the first release of Application web"
+	for name, test := range map[string]struct {
+		decision      placement.Decision
+		reports       map[string]Report
+		status        corev1.ConditionStatus
+		reason, wants string
+	}{
+		"everywhere": {status: corev1.ConditionFalse, reason: ReasonAwaitsRelease, wants: awaits},
+		"in one cluster, while another has it": {
+			decision: at(2, "web-v1"), reports: map[string]Report{"east": and(done(2), has("web-v1"))},
+			status: corev1.ConditionTrue, reason: reasonUpdated, wants: `Deployment "web" ` + awaits + ".",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := web(2)
+			got := Deployment(in, Input{Decision: test.decision, Reports: test.reports, Awaits: awaits, Unplaced: "it is being placed", Now: now})
+			c := find(got.Conditions, appsv1.DeploymentProgressing)
+			if c == nil || c.Status != test.status || c.Reason != test.reason || c.Message != test.wants {
+				t.Errorf("%+v, want %s with %q", c, test.reason, test.wants)
+			}
+			if got.ObservedGeneration >= in.Generation {
+				t.Errorf("generation %d of %d counts as observed", got.ObservedGeneration, in.Generation)
+			}
+		})
+	}
+}

@@ -24,6 +24,8 @@ type Input struct {
 	Reports map[string]Report
 	// Unplaced is the reason why the decision is empty, as placement words it. It is ignored otherwise.
 	Unplaced string
+	// Awaits says which release the workload awaits in clusters, which are none of Decision; "" if it awaits none.
+	Awaits string
 	// Move says how far the workload is on its way from cluster to cluster; "" if it is not.
 	Move string
 	// Now is the time of conditions that change.

@@ -14,6 +14,8 @@ type whole struct {
 	decision placement.Decision
 	reports  map[string]Report
 	unplaced string
+	// awaits says which release it awaits in clusters, "" for none.
+	awaits string
 	// move says how far it is on its way from cluster to cluster, if it is.
 	move string
 	// generation is that of the object, observed is the one that its status answered for so far.
@@ -30,7 +32,7 @@ type whole struct {
 func wholeOf(from Input, generation, observed int64, desired int32) whole {
 	w := whole{
 		decision: from.Decision, reports: from.Reports, clusters: reporting(from),
-		newest: newest(from.Decision), move: from.Move, generation: generation, observed: observed, desired: desired,
+		newest: newest(from.Decision), move: from.Move, awaits: from.Awaits, generation: generation, observed: observed, desired: desired,
 	}
 	if len(from.Decision) == 0 {
 		w.unplaced = from.Unplaced
@@ -62,6 +64,9 @@ func (w whole) everyShare(wanted func(Report) bool) bool {
 // observedGeneration never goes back, and never beyond the generation of the object.
 func (w whole) observedGeneration() int64 {
 	before := min(w.observed, w.generation)
+	if w.awaits != "" {
+		return before // nobody is to take it for rolled out
+	}
 	if len(w.decision) == 0 {
 		if w.unplaced != "" || w.desired == 0 {
 			return w.generation
@@ -100,8 +105,8 @@ func (w whole) countsAsUpdated(cluster string, report Report) bool {
 // refused returns why the workload cannot run as a whole, for conditions, or "": it is placed nowhere, or clusters cannot hold their
 // share.
 func (w whole) refused() (reason, message string) {
-	if w.unplaced != "" && w.desired > 0 {
-		return ReasonUnplaced, w.unplaced
+	if reason, message = w.nowhere(); reason != "" {
+		return reason, message
 	}
 	var problems blame
 	for _, cluster := range w.shares() {
@@ -113,6 +118,17 @@ func (w whole) refused() (reason, message string) {
 		return "", ""
 	}
 	return ReasonNotApplied, problems.String()
+}
+
+// nowhere returns why no cluster is to run the workload, for conditions, or "".
+func (w whole) nowhere() (reason, message string) {
+	switch {
+	case len(w.decision) == 0 && w.awaits != "":
+		return ReasonAwaitsRelease, w.awaits
+	case w.unplaced != "" && w.desired > 0:
+		return ReasonUnplaced, w.unplaced
+	}
+	return "", ""
 }
 
 // silence is the end of a message that says which clusters of the decision are silent, or "".

@@ -145,7 +145,7 @@ type Source struct {
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
 	// selector selects objects in the namespace of the application that you apply yourself. When you change one of them, every cluster keeps the old
-	// version until the change is released there.
+	// version until the change is released there. One that is new runs in a cluster once it is released there for the first time.
 	// +optional
 	Selector *ObjectSelector `json:"selector,omitempty"`
 	// inline has the manifests in the Application itself.

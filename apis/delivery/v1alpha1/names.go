@@ -51,6 +51,9 @@ const AllVariants = "*"
 // DefaultTarget is the name of the one target of an Application that names none: placement decides about its clusters.
 const DefaultTarget = "default"
 
+// SecretRevision is the type of the Secrets that hold the manifests of a revision which are Secrets.
+const SecretRevision = "delivery.manifold.dev/revision"
+
 // Keys of the Secret that a git source names.
 const (
 	// GitSecretUsername and GitSecretPassword are for HTTPS. A token goes as the password.

@@ -27,6 +27,7 @@ var userKeys = map[string]bool{
 // or in the reports of syncers.
 var keptAnnotations = map[string]bool{
 	AnnotationPlacement:    true,
+	AnnotationAwaits:       true,
 	AnnotationStatus:       true,
 	AnnotationCluster:      true,
 	AnnotationNode:         true,

@@ -30,6 +30,10 @@ const (
 	AnnotationDrainSeconds = "manifold.dev/drain-seconds"
 	// AnnotationPlacement is the decision, JSON by cluster. Manifold alone writes it.
 	AnnotationPlacement = "manifold.dev/placement"
+	// AnnotationAwaits is carried by an object that an Application selects, and of which some cluster has nothing before a release of that Application
+	// comes to it: the name of the Application. A cluster whose share of AnnotationPlacement names no revision, or that has none, is one of those.
+	// Manifold alone writes it.
+	AnnotationAwaits = "manifold.dev/awaits"
 	// AnnotationStatus is the compact breakdown of the status by cluster, JSON. Manifold alone writes it.
 	AnnotationStatus = "manifold.dev/status"
 	// AnnotationCluster is carried by what the logical cluster only shows, pods and events: it names the cluster where the original is.

@@ -70,6 +70,9 @@ func (g gatherer) hold(ctx context.Context, object *unstructured.Unstructured, c
 	if !placed {
 		return nil, errors.New(elsewhere(decision))
 	}
+	if identity.AwaitsIn(typed, cluster) {
+		return nil, errors.New("the cluster has nothing of it: it " + identity.Awaits(typed))
+	}
 	version, err := g.at(ctx, kind, typed, cluster)
 	if err != nil {
 		return nil, err

@@ -41,8 +41,12 @@ func (r *Report) text(out io.Writer, now time.Time) error {
 	}
 	if r.Replicas != nil {
 		r.placing(tab)
-	} else if r.Held != "" {
-		fmt.Fprintf(tab, "%s\n", verdict.Sentence(text.Line(r.Held, longestMessage)))
+	} else {
+		for _, line := range []string{r.Held, r.Awaits} {
+			if line != "" {
+				fmt.Fprintf(tab, "%s\n", verdict.Sentence(text.Line(line, longestMessage)))
+			}
+		}
 	}
 	if r.custom {
 		r.copies(tab)
@@ -168,6 +172,9 @@ func (r *Report) placing(out io.Writer) {
 	fmt.Fprintf(out, "Placed:\t%s\n", cmp.Or(verdict.Shares(r.Decision, r.Everywhere || r.Whole, r.firstOrdinal), "nowhere"))
 	if r.Held != "" {
 		fmt.Fprintf(out, "Held:\t%s\n", strings.TrimPrefix(text.Line(r.Held, longestMessage), "held "))
+	}
+	if r.Awaits != "" {
+		fmt.Fprintf(out, "Waits:\t%s\n", strings.TrimPrefix(text.Line(r.Awaits, longestMessage), "waits "))
 	}
 	if r.Move != "" {
 		fmt.Fprintf(out, "Move:\t%s\n", verdict.Sentence(r.Move))

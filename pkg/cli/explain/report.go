@@ -38,6 +38,8 @@ type Report struct {
 	Move string `json:"move,omitempty"`
 	// Held says which revisions clusters hold of an Application, and of which; "" if each has the object as it stands.
 	Held string `json:"held,omitempty"`
+	// Awaits says which release lets the object go where no cluster is to have anything of it before; "" if it awaits none.
+	Awaits string `json:"awaits,omitempty"`
 	// Pin is the user's choice of clusters, and PinnedBy the kind of object that carries it.
 	Pin      string `json:"pin,omitempty"`
 	PinnedBy string `json:"pinnedBy,omitempty"`
@@ -97,7 +99,8 @@ type Event struct {
 // explain makes the report. It reads its argument alone.
 func explain(o *observed) (*Report, error) {
 	r := &Report{Kind: o.object.GetKind(), Namespace: o.object.GetNamespace(), Name: o.object.GetName(), Events: events(o.events)}
-	r.Held = identity.DecisionOf(o.object).HeldAt()
+	r.Held = identity.WholeDecisionOf(o.object).HeldAt()
+	r.Awaits = identity.Awaits(o.object)
 	views := identity.ViewsOf(o.object)
 	if len(views) > 0 {
 		r.Held = fmt.Sprintf("held as it was written through the view of each cluster, %s: the object says what %s holds", strings.Join(views.Clusters(), ", "), views[0].Cluster)

@@ -102,7 +102,7 @@ var volumes = corev1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind()
 func aboutClaim(object *unstructured.Unstructured) string {
 	text := "it is not placed by itself: it follows the workloads that use it, and goes to the clusters that its own annotation " +
 		manifoldv1alpha1.AnnotationClusters + " names"
-	settled := identity.DecisionOf(object)
+	settled := identity.WholeDecisionOf(object)
 	if len(settled) == 0 {
 		return text + "; as long as nothing uses it, it goes where its namespace is, unless its class waits for a pod"
 	}

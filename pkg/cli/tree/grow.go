@@ -55,6 +55,9 @@ func (g *grower) node(obj projection.Object, relation Relation) *Node {
 	n.judge(obj)
 	g.stays(n, obj)
 	g.unplaced(n, obj)
+	if awaits := identity.Awaits(obj); awaits != "" {
+		n.Health, n.Status = worse(n.Health, Progressing), phrases(n.Status, awaits)
+	}
 	if kind, ok := kindOf(obj); ok && !kind.Workload {
 		n.Status = phrases(n.Status, held(obj))
 	}
@@ -79,7 +82,7 @@ func (g *grower) stays(n *Node, obj projection.Object) {
 
 // unplaced tells that no cluster runs a workload.
 func (g *grower) unplaced(n *Node, obj projection.Object) {
-	if !workload(obj) || finished(obj) || len(identity.DecisionOf(obj)) > 0 {
+	if !workload(obj) || finished(obj) || len(identity.WholeDecisionOf(obj)) > 0 {
 		return
 	}
 	kind, _ := kindOf(obj)

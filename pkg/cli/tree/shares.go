@@ -19,7 +19,7 @@ import (
 
 // shares shows the clusters that an object is decided to be in or still is in, with what each says of its part.
 func (g *grower) shares(obj projection.Object) []*Node {
-	decision, breakdown := identity.DecisionOf(obj), identity.BreakdownOf(obj)
+	decision, breakdown := identity.WholeDecisionOf(obj), identity.BreakdownOf(obj)
 	names := decision.Clusters()
 	for name := range breakdown {
 		names = append(names, name)
@@ -32,6 +32,9 @@ func (g *grower) shares(obj projection.Object) []*Node {
 		n := &Node{Kind: "Cluster", Name: name, Relation: RunsIn, Health: Healthy}
 		if told {
 			n.share(obj, share, decided, status)
+		}
+		if decided && identity.AwaitsIn(obj, name) {
+			n.Health, n.Status = Progressing, phrases("waits for its release", n.Status)
 		}
 		n.Status = phrases(revisionOf(share, status), n.Status)
 		if !decided {

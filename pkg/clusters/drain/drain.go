@@ -186,7 +186,7 @@ func condition(moving, ending, stuck []string) metav1.Condition {
 
 // obstacle says why a workload does not leave a cluster, or "", and whether it will end there.
 func (c *Controller) obstacle(of identity.Workload, cluster string) (why string, ends bool) {
-	decision := identity.DecisionOf(of)
+	decision := identity.WholeDecisionOf(of)
 	if _, placed := decision[cluster]; !placed {
 		return "", false
 	}

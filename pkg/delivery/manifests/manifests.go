@@ -61,7 +61,7 @@ const ours = delivery.GroupName + "/"
 
 // annotations are those that Manifold alone writes.
 var annotations = []string{
-	v1alpha1.AnnotationPlacement, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster, v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID,
+	v1alpha1.AnnotationPlacement, v1alpha1.AnnotationAwaits, v1alpha1.AnnotationStatus, v1alpha1.AnnotationCluster, v1alpha1.AnnotationNode, v1alpha1.AnnotationPodUID,
 	v1alpha1.AnnotationPodCluster, v1alpha1.AnnotationOrphan, v1alpha1.AnnotationView, v1alpha1.AnnotationViews, v1alpha1.AnnotationViewContents,
 }
 

@@ -89,7 +89,7 @@ func bare(object *unstructured.Unstructured) *unstructured.Unstructured {
 // ours reports whether an annotation of a manifest is not for its author to write.
 func ours(name string, pinned bool) bool {
 	switch name {
-	case manifold.AnnotationPlacement, manifold.AnnotationStatus, v1alpha1.AnnotationApplied, v1alpha1.AnnotationVariant, v1alpha1.AnnotationRoutes,
+	case manifold.AnnotationPlacement, manifold.AnnotationAwaits, manifold.AnnotationStatus, v1alpha1.AnnotationApplied, v1alpha1.AnnotationVariant, v1alpha1.AnnotationRoutes,
 		v1alpha1.AnnotationContent, v1alpha1.AnnotationOwner:
 		return true
 	case manifold.AnnotationClusters:

@@ -182,7 +182,7 @@ func (c *claims) alone(claim *corev1.PersistentVolumeClaim) bool {
 		annotations[v1alpha1.AnnotationClusters] != "" {
 		return false
 	}
-	if slices.ContainsFunc(identity.DecisionOf(claim).Clusters(), func(name string) bool { _, err := c.clusters.Get(name); return err == nil }) {
+	if slices.ContainsFunc(identity.WholeDecisionOf(claim).Clusters(), func(name string) bool { _, err := c.clusters.Get(name); return err == nil }) {
 		return false
 	}
 	for resource, store := range c.stores {

@@ -232,7 +232,7 @@ func (c *Controller) read(name item) (*subject, error) {
 		return nil, nil
 	}
 	w.Repinned = w.Pin == nil && c.isRepinned(name)
-	return &subject{name, d, w, identity.DecisionOf(d)}, nil // one that cannot be read is decided anew
+	return &subject{name, d, w, identity.WholeDecisionOf(d)}, nil // one that cannot be read is decided anew
 }
 
 // decide returns a decision, unless it is to be made later.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
+	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
@@ -21,6 +22,9 @@ func (c *Controller) write(ctx context.Context, name item, d projection.Object, 
 	if kind, ok := summary.ForResource(name.resource); ok && kind.Breakdown {
 		w, _ := projection.ForResource(name.resource)
 		status := d.GetAnnotations()[v1alpha1.AnnotationStatus]
+		if identity.AwaitedBy(d) != "" {
+			current = current.Begun() // others have nothing that could leave them
+		}
 		if leaving := summary.Leaving(status, current, result.Decision, w.Demand(d).First); leaving != status {
 			annotations[v1alpha1.AnnotationStatus] = leaving
 		}

@@ -36,7 +36,7 @@ func resultOf(f *rules.Field, unplaced int64) placement.Result {
 			v.Share, shares = &shares[0], shares[1:]
 		}
 	}
-	r.Hold(f.Request.Current)
+	r.Hold(f.Request.Current, f.Request.Workload.Awaits)
 	r.Verdicts = addAbsent(f, r.Verdicts)
 	r.Failures = stuck.Remember(f, r.Decision)
 	r.Tied = tied(f)

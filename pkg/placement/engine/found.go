@@ -86,7 +86,7 @@ func shares(w placement.Workload, o metav1.Object) []decide.Loose {
 		return []decide.Loose{{Cluster: cluster, Replicas: 1, Ordinal: int32(number) - w.First}}
 	}
 	var out []decide.Loose
-	for cluster, share := range identity.DecisionOf(o) {
+	for cluster, share := range identity.WholeDecisionOf(o) {
 		out = append(out, decide.Loose{Cluster: cluster, Replicas: share.Replicas, Ordinal: int32(number) - w.First})
 	}
 	return out

@@ -81,7 +81,7 @@ func (l *ledger) handler(kind projection.Kind, changed func(Ref)) cache.Resource
 			l.forget(k) // it may have been a workload before a controller took it over
 			return
 		}
-		decision, demand := identity.DecisionOf(o), kind.Demand(o)
+		decision, demand := identity.WholeDecisionOf(o), kind.Demand(o)
 		if len(decision) == 0 || demand.Finished {
 			l.forget(k)
 			return

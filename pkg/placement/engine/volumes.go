@@ -38,7 +38,7 @@ func (e *Engine) volumesOf(w placement.Workload) map[string]bool {
 		}
 		clusters := clustersOf(claim)
 		if !bound(claim) {
-			home := identity.DecisionOf(claim) // where it waits for nobody
+			home := identity.WholeDecisionOf(claim) // where it waits for nobody
 			clusters = slices.DeleteFunc(clusters, func(cluster string) bool { _, waits := home[cluster]; return waits })
 		}
 		if len(clusters) == 0 || e.shared(claim) {
@@ -61,7 +61,7 @@ func (e *Engine) claimsIn(w placement.Workload) placement.Neighbours {
 	all, _ := e.claims.PersistentVolumeClaims(w.Namespace).List(labels.Everything()) // listing from a cache cannot fail
 	for _, claim := range all {
 		if claim.DeletionTimestamp == nil {
-			out.Add(identity.DecisionOf(claim))
+			out.Add(identity.WholeDecisionOf(claim))
 		}
 	}
 	return out

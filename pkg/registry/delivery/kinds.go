@@ -12,8 +12,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/registry/group"
 )
 
-// Group returns the group delivery.manifold.dev.
-func Group(typer runtime.ObjectTyper) group.Group {
+// Group returns the group delivery.manifold.dev. Written is called before who has written an Application is answered; it may be nil.
+func Group(typer runtime.ObjectTyper, written func(application runtime.Object)) group.Group {
 	base := group.NewStrategy(typer)
 	var logs *group.REST
 	return group.Group{Version: v1alpha1.SchemeGroupVersion, Categories: []string{"manifold", "delivery"}, Kinds: []group.Kind{
@@ -24,6 +24,7 @@ func Group(typer runtime.ObjectTyper) group.Group {
 			Strategy: applicationStrategy{base},
 			Status:   applicationStatusStrategy{applicationStrategy{base}},
 			Columns:  applicationColumns(),
+			Written:  written,
 		},
 		{
 			Plural: "applicationrevisions", Singular: "applicationrevision", ShortName: "apprev",

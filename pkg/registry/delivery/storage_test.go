@@ -18,10 +18,11 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
+	"github.com/manifold-dev/manifold/pkg/registry/group"
 	"github.com/manifold-dev/manifold/pkg/registry/group/grouptest"
 )
 
-var api = grouptest.API{Install: Install, Group: Group}
+var api = grouptest.API{Install: Install, Group: func(typer runtime.ObjectTyper) group.Group { return Group(typer, nil) }}
 
 // stores are those of the group, by resource.
 func stores(t *testing.T) map[string]rest.Storage {

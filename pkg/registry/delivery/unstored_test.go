@@ -128,7 +128,7 @@ func unstored(t *testing.T) *clientrest.Config {
 	previewed.Start(t.Context().Done())
 	previewed.WaitForCacheSync(t.Context().Done())
 	return grouptest.API{Install: Install, Group: func(typer runtime.ObjectTyper) group.Group {
-		out := Group(typer)
+		out := Group(typer, nil)
 		out.Unstored = storage
 		return out
 	}}.Serve(t)

@@ -48,6 +48,8 @@ type Kind struct {
 	// Status is nil for a kind that has none.
 	Status  rest.UpdateResetFieldsStrategy
 	Columns rest.TableConvertor
+	// Written is called with an object that was created or changed, before who did so is answered. Optional.
+	Written func(runtime.Object)
 	// Subresources are made over the store of the objects, by name. Optional.
 	Subresources func(objects *REST) map[string]rest.Storage
 }
@@ -66,6 +68,14 @@ func (g Group) newREST(kind Kind, options generic.RESTOptionsGetter) (*REST, err
 	if reset, ok := kind.Strategy.(rest.ResetFieldsStrategy); ok {
 		store.ResetFieldsStrategy = reset
 	}
+	if kind.Written != nil {
+		store.AfterCreate = func(object runtime.Object, options *metav1.CreateOptions) {
+			tellStored(kind.Written, object, options.DryRun)
+		}
+		store.AfterUpdate = func(object runtime.Object, options *metav1.UpdateOptions) {
+			tellStored(kind.Written, object, options.DryRun)
+		}
+	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
 		return nil, err
 	}
@@ -74,6 +84,13 @@ func (g Group) newREST(kind Kind, options generic.RESTOptionsGetter) (*REST, err
 		made.categories = nil
 	}
 	return made, nil
+}
+
+// tellStored tells of an object, unless that is what would be stored.
+func tellStored(written func(runtime.Object), object runtime.Object, dryRun []string) {
+	if len(dryRun) == 0 {
+		written(object)
+	}
 }
 
 // StatusREST is the status of the objects in a store.
@@ -90,6 +107,7 @@ var (
 func newStatusREST(objects *REST, strategy rest.UpdateResetFieldsStrategy) *StatusREST {
 	store := *objects.Store
 	store.CreateStrategy, store.DeleteStrategy = nil, nil
+	store.AfterCreate, store.AfterUpdate = nil, nil
 	store.UpdateStrategy, store.ResetFieldsStrategy = strategy, strategy
 	return &StatusREST{store: &store}
 }

@@ -256,12 +256,13 @@ func (c *Controller) workloadHandler(kind summary.Kind) cache.ResourceEventHandl
 		UpdateFunc: func(old, obj any) {
 			before, after := old.(summary.Object), obj.(summary.Object)
 			c.templates.record(before, after)
+			decided := before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] ||
+				identity.AwaitedBy(before) != identity.AwaitedBy(after)
 			if !mirror(kind, after) && (mirror(kind, before) || before.GetGeneration() != after.GetGeneration() ||
-				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || lives(kind, before) != lives(kind, after) ||
-				before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement]) {
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || lives(kind, before) != lives(kind, after) || decided) {
 				c.queue.Add(task{Key: keyOf(after)})
 			}
-			if before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] {
+			if decided {
 				c.lookAtAddresses(after.GetNamespace(), identity.DecisionOf(before), identity.DecisionOf(after))
 			}
 		},

@@ -60,7 +60,7 @@ func (c *Controller) syncWorkload(ctx context.Context, kind summary.Kind, key id
 	}
 	decision := identity.DecisionOf(in)
 	next := kind.Summarise(in, summary.Input{
-		Decision: decision, Reports: now.reports, Unplaced: c.unplaced(key, in, decision), Now: metav1.NewTime(c.Clock.Now()),
+		Decision: decision, Reports: now.reports, Unplaced: c.unplaced(key, in, decision), Awaits: identity.Awaits(in), Now: metav1.NewTime(c.Clock.Now()),
 		Move: moving,
 	})
 	c.tellDoubts(in, now.reports)

@@ -18,7 +18,7 @@ func (g *Graph) Part(kind projection.Kind, obj projection.Object, cluster string
 	if slice, ok := obj.(*discoveryv1.EndpointSlice); ok && projection.MadeOfPods(slice) {
 		return g.elsewhere(slice, cluster)
 	}
-	if kind.Mirror(obj) || identity.OfAnotherView(obj, cluster) {
+	if kind.Mirror(obj) || identity.OfAnotherView(obj, cluster) || identity.AwaitsIn(obj, cluster) {
 		return projection.Part{}, false
 	}
 	if kind.Workload {

@@ -248,23 +248,32 @@ func (c *Pods) lacks(ctx context.Context, workload identity.Key, ref projection.
 	if c.provides(key, above) {
 		return lack{}, nil
 	}
+	return c.toCome(workload, kind, key, ref, above), nil
+}
+
+// toCome returns why a cluster does not have an object yet that is to be projected into it.
+func (c *Pods) toCome(workload identity.Key, kind projection.Kind, key identity.Key, ref projection.Reference, above projection.Object) lack {
 	st := c.States.Await(key, workload)
 	switch {
+	case identity.AwaitsIn(above, c.Name) && ref.Optional:
+		return lack{}
+	case identity.AwaitsIn(above, c.Name):
+		return lack{problem: fmt.Sprintf("it uses %s, which %s", named(kind, key), identity.Awaits(above))}
 	case st.Problem != "":
-		return lack{problem: fmt.Sprintf("it waits for %s: %s", named(kind, key), st.Problem)}, nil
+		return lack{problem: fmt.Sprintf("it waits for %s: %s", named(kind, key), st.Problem)}
 	case c.provides(key, above): // by now
-		return lack{}, nil
+		return lack{}
 	case st.Hash != "" && st.UID == above.GetUID() && c.Below.Get(key) == nil:
-		return lack{}, nil // it was made a moment ago, and the watch has not shown it
+		return lack{} // it was made a moment ago, and the watch has not shown it
 	case identity.OfAnotherView(above, c.Name):
 		return lack{problem: fmt.Sprintf("it uses %s, which was made through the view of cluster %q and is that cluster's alone",
-			named(kind, key), above.GetAnnotations()[v1alpha1.AnnotationView])}, nil
+			named(kind, key), above.GetAnnotations()[v1alpha1.AnnotationView])}
 	case !c.Wanted(kind, above, c.Name):
 		return lack{problem: fmt.Sprintf("it uses %s, which is not sent to this cluster%s: annotate it with %s=%s",
-			named(kind, key), byOverride(key), v1alpha1.AnnotationClusters, c.Name)}, nil
+			named(kind, key), byOverride(key), v1alpha1.AnnotationClusters, c.Name)}
 	}
 	c.Queue.Add(key)
-	return lack{waits: true}, nil
+	return lack{waits: true}
 }
 
 // byOverride says why nothing brings what pods name.

@@ -9,9 +9,14 @@ import (
 	"github.com/manifold-dev/manifold/pkg/syncer/states"
 )
 
+// concerns reports whether the cluster may have anything of an object: it is there, lives on, and awaits no release here.
+func (c *Planner) concerns(kind projection.Kind, above projection.Object) bool {
+	return above != nil && kind.Lives(above) && !identity.AwaitsIn(above, c.Name)
+}
+
 // wants reports whether the cluster is to hold anything of an object, whatever its content.
 func (c *Planner) wants(l Look) bool {
-	if l.Above == nil || !l.Kind.Lives(l.Above) {
+	if !c.concerns(l.Kind, l.Above) {
 		return false
 	}
 	_, wanted, _ := c.part(l.Kind, l.Above, l.Live)
@@ -21,7 +26,7 @@ func (c *Planner) wants(l Look) bool {
 // Desired returns the projection for this cluster, or nil if it should hold none, and what it has to wait for.
 func (c *Planner) Desired(l Look) (desired projection.Object, waits states.Wait, err error) {
 	kind, above, live := l.Kind, l.Above, l.Live
-	if above == nil || !kind.Lives(above) {
+	if !c.concerns(kind, above) {
 		return nil, states.Wait{}, nil
 	}
 	if ok, _ := kind.Projectable(above); !ok && !kind.Workload {

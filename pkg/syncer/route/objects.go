@@ -47,6 +47,7 @@ func changed(kind projection.Kind, before, after projection.Object) bool {
 		before.GetGeneration() != after.GetGeneration() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || kind.Lives(before) != kind.Lives(after) ||
 		before.GetAnnotations()[v1alpha1.AnnotationPlacement] != after.GetAnnotations()[v1alpha1.AnnotationPlacement] ||
+		identity.AwaitedBy(before) != identity.AwaitedBy(after) ||
 		!maps.Equal(before.GetLabels(), after.GetLabels()) ||
 		!ptr.Equal(before.GetDeletionGracePeriodSeconds(), after.GetDeletionGracePeriodSeconds()) ||
 		!projection.SameAnnotations(before, after) ||

@@ -10,7 +10,7 @@ type SourceApplyConfiguration struct {
 	// git reads the manifests from a git repository.
 	Git *GitSourceApplyConfiguration `json:"git,omitempty"`
 	// selector selects objects in the namespace of the application that you apply yourself. When you change one of them, every cluster keeps the old
-	// version until the change is released there.
+	// version until the change is released there. One that is new runs in a cluster once it is released there for the first time.
 	Selector *ObjectSelectorApplyConfiguration `json:"selector,omitempty"`
 	// inline has the manifests in the Application itself.
 	Inline *InlineSourceApplyConfiguration `json:"inline,omitempty"`

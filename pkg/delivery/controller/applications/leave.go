@@ -147,7 +147,10 @@ func freeing(app *v1alpha1.Application, object metav1.Object) ([]byte, error) {
 			annotations[key] = nil
 		}
 	}
-	if decision := identity.DecisionOf(object); len(decision) > 0 {
+	if identity.AwaitedBy(object) != "" {
+		annotations[manifold.AnnotationAwaits] = nil
+	}
+	if decision := identity.WholeDecisionOf(object); len(decision) > 0 {
 		for cluster, share := range decision {
 			share.Revision, share.Target = "", ""
 			decision[cluster] = share

@@ -20,7 +20,7 @@ func delivered(object metav1.Object, owned bool) runtime.Object {
 	object.SetNamespace("shop")
 	object.SetLabels(map[string]string{"app": "web", v1alpha1.LabelApplication: "web"})
 	object.SetAnnotations(map[string]string{
-		"note": "mine", "delivery.manifold.dev/applied": "x", manifold.AnnotationPlacement: `{"east":{"replicas":2,"revision":"web-v1","target":"eu"},"west":{"replicas":1}}`,
+		"note": "mine", "delivery.manifold.dev/applied": "x", manifold.AnnotationAwaits: "web", manifold.AnnotationPlacement: `{"east":{"replicas":2,"revision":"web-v1","target":"eu"},"west":{"replicas":1}}`,
 	})
 	if owned {
 		object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(inline(), v1alpha1.SchemeGroupVersion.WithKind("Application"))})
@@ -60,6 +60,9 @@ func TestWhatAnApplicationLeavesBehindIsHeldNoMore(t *testing.T) {
 					t.Fatal(err)
 				}
 				annotations := got.GetAnnotations()
+				if _, awaits := annotations[manifold.AnnotationAwaits]; awaits == test.want {
+					t.Errorf("%s awaits a release: %t", object, awaits)
+				}
 				free := got.GetLabels()[v1alpha1.LabelApplication] == "" && len(got.GetOwnerReferences()) == 0 && annotations["delivery.manifold.dev/applied"] == "" &&
 					annotations[manifold.AnnotationPlacement] == `{"east":{"replicas":2},"west":{"replicas":1}}`
 				if free != test.want || annotations["note"] != "mine" || got.GetLabels()["app"] != "web" {

@@ -32,7 +32,6 @@ const (
 	reasonTooLarge    = "TooLarge"
 	reasonInvalid     = "Invalid"
 	reasonRendered    = "Rendered"
-	reasonUnchanged   = "NothingThatCounts"
 	reasonFile        = "ApplicationFile"
 	reasonHonoured    = "Honoured"
 	reasonUnhonoured  = "NotHonoured"

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	listers "github.com/manifold-dev/manifold/generated/listers/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
@@ -45,6 +45,10 @@ type Order struct {
 	Clusters sets.Set[string]
 	// Settled says that all was applied that is to be: what is gone since then was deleted by somebody, and is not made anew.
 	Settled bool
+	// AtOnce bounds how many objects are written before Memory is Unfinished. Zero stands for all.
+	AtOnce int
+	// Releases says that what still awaits a release somewhere is let go there: one has come to all targets.
+	Releases bool
 	// Drift says what of a difference counts, and whether it is put back.
 	Drift Drift
 }
@@ -54,6 +58,8 @@ type Memory struct {
 	written map[wanted.Key]written
 	refused map[wanted.Key]refused
 	drift   driftMemory
+	// unfinished tells that there is more to write than was written at once.
+	unfinished bool
 }
 
 // written is what was written of an object last, which the watch may not have shown yet.
@@ -76,6 +82,9 @@ func (m *Memory) Again() bool {
 	}
 	return false
 }
+
+// Unfinished reports whether there is more to write, which is for the next order.
+func (m *Memory) Unfinished() bool { return m.unfinished }
 
 // Failures say why objects were refused.
 func (m *Memory) Failures() map[wanted.Key]string {
@@ -104,25 +113,6 @@ func (c *Carrier) Carry(ctx context.Context, order Order, memory *Memory) error 
 		return err
 	}
 	return c.Prune(ctx, order)
-}
-
-// Bring is Carry for what is wanted alone: nothing is deleted. It reports whether all of it was asked for.
-func (c *Carrier) Bring(ctx context.Context, order Order, memory *Memory) (done bool, err error) {
-	forget(memory, order)
-	memory.drift.begin(order)
-	shown, err := c.policies(ctx, order, memory)
-	if err != nil || !shown {
-		return false, err
-	}
-	for _, object := range order.Wanted.Objects {
-		if err := c.object(ctx, order, object, memory); err != nil {
-			return false, err
-		}
-		if _, refused := memory.refused[object.Key]; refused && object.Variant != v1alpha1.AllVariants {
-			return false, nil // what comes after it may need it
-		}
-	}
-	return true, nil
 }
 
 // Prune deletes what is no longer wanted.
@@ -156,39 +146,6 @@ func forget(memory *Memory, order Order) {
 
 func token(order Order, hash string) string { return order.Edition + "/" + hash }
 
-// object applies one object, unless it is there as it is wanted, or was refused as it is.
-func (c *Carrier) object(ctx context.Context, order Order, object wanted.Object, memory *Memory) error {
-	if _, refused := memory.refused[object.Key]; refused {
-		return nil
-	}
-	present, watched := c.store.Get(order.Account.Namespace, object.Key)
-	last, known := memory.written[object.Key]
-	switch {
-	case !watched && known:
-		return nil
-	case watched && present == nil && order.Settled && memory.drift.there[object.Key]:
-		return nil // that is drift
-	case watched && object.Applied(present) && (order.Owner.of(object).Selected || Owned(present, order.Owner)):
-		return nil
-	case watched && known && !newer(present, last.object):
-		return nil // the watch is about to show it
-	}
-	stored, err := c.Apply(ctx, order.Account, order.Owner, object)
-	if undefined := new(UndefinedError); errors.As(err, &undefined) && object.Variant == v1alpha1.AllVariants {
-		memory.refused[object.Key] = refused{again, delivery.Said(err.Error())}
-		return nil // the rest of the application does not depend on it
-	}
-	if refusal := new(RefusedError); errors.As(err, &refusal) {
-		memory.refused[object.Key] = refused{token(order, object.Hash), delivery.Said(err.Error())}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	memory.written[object.Key] = written{object.Hash, stored}
-	return nil
-}
-
 // newer reports whether an object that the watch shows came after one that was written.
 func newer(shown, stored metav1.Object) bool {
 	if shown == nil {
@@ -199,18 +156,32 @@ func newer(shown, stored metav1.Object) bool {
 	return err != nil || other != nil || a >= b
 }
 
-// prune deletes what is no longer wanted.
+// prune deletes what is no longer wanted. After an object that cannot be deleted it begins with no others.
 func (c *Carrier) prune(ctx context.Context, order Order) error {
-	for _, p := range order.surplus() {
-		if p.pin != "" {
-			if err := c.Pin(ctx, order.Account, p.Key, p.Object, p.pin); err != nil {
-				return fmt.Errorf("take %s, which is no longer wanted, off clusters that the application has left: %w", p.Key, err)
-			}
-			continue
+	surplus := order.surplus()
+	errs := make([]error, len(surplus))
+	work.SideBySide(ctx, writers, len(surplus), func(i int) (goOn bool) {
+		errs[i] = c.remove(ctx, order, surplus[i])
+		return errs[i] == nil
+	})
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
-		if err := c.Delete(ctx, order.Account, p.Key, p.Object); err != nil {
-			return fmt.Errorf("delete %s, which is no longer wanted: %w", p.Key, err)
+	}
+	return ctx.Err()
+}
+
+// remove deletes an object that is no longer wanted, or takes it off clusters that the application has left.
+func (c *Carrier) remove(ctx context.Context, order Order, p surplus) error {
+	if p.pin != "" {
+		if err := c.Pin(ctx, order.Account, p.Key, p.Object, p.pin); err != nil {
+			return fmt.Errorf("take %s, which is no longer wanted, off clusters that the application has left: %w", p.Key, err)
 		}
+		return nil
+	}
+	if err := c.Delete(ctx, order.Account, p.Key, p.Object); err != nil {
+		return fmt.Errorf("delete %s, which is no longer wanted: %w", p.Key, err)
 	}
 	return nil
 }

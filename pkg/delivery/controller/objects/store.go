@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery/observe"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 // byApplication indexes objects by the application that they belong to.
@@ -125,6 +126,10 @@ func (s *Store) Watch(changed func(cache.ObjectName)) ([]cache.InformerSynced, e
 		tell := func(obj any) {
 			if name, of := kind.of(obj); of {
 				changed(name)
+			}
+			// What was made anew has no label, and may be in what was released last.
+			if object, is := caches.Last(obj).(metav1.Object); is && identity.AwaitedBy(object) != "" {
+				changed(cache.NewObjectName(object.GetNamespace(), identity.AwaitedBy(object)))
 			}
 		}
 		registration, err := kind.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 // RefusedError says why an object cannot be what is wanted. Trying again does not help.
@@ -328,6 +329,33 @@ func (w *Writer) Pin(ctx context.Context, account Account, key wanted.Key, objec
 		return err
 	}
 	_, err = client.Resource(resource).Namespace(account.Namespace).Patch(ctx, key.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or the watch is about to show what it is now
+	}
+	return refusal(key, err)
+}
+
+// LetGo has an object await no release any more: clusters that none has come to take over what others hold.
+func (w *Writer) LetGo(ctx context.Context, key wanted.Key, object metav1.Object) error {
+	resource, watched := w.store.Resource(schema.GroupKind{Group: key.Group, Kind: key.Kind})
+	if !watched || object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	client, err := w.client(Account{}) // which revision clusters hold is for us alone to say
+	if err != nil {
+		return err
+	}
+	annotations := map[string]any{manifold.AnnotationAwaits: nil}
+	if decision := identity.WholeDecisionOf(object); decision.Held() {
+		annotations[manifold.AnnotationPlacement] = decision.Settling().String()
+	}
+	change, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "annotations": annotations,
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(resource).Namespace(object.GetNamespace()).Patch(ctx, key.Name, types.MergePatchType, change, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or the watch is about to show what it is now
 	}

@@ -69,7 +69,7 @@ func (c *Controller) begin(ctx context.Context, s situation, release *v1alpha1.R
 	if err != nil || written.Status.Sequence == 0 {
 		return err
 	}
-	return c.carryOut(ctx, s.app, written)
+	return c.carryOut(ctx, s.app, written, nil)
 }
 
 // start writes the beginning of a release into its status.

@@ -38,8 +38,6 @@ import (
 const (
 	// workers is how many applications are looked at at a time. Most of it is waiting for writes.
 	workers = 16
-	// settle is how long news of an application wait for others: a rollout has many in a second.
-	settle = 100 * time.Millisecond
 
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 30 * time.Second
@@ -117,6 +115,7 @@ type Controller struct {
 	asking *work.Places
 
 	memories memories
+	pace     pace
 }
 
 // byApplication indexes releases by their application.
@@ -186,7 +185,7 @@ func (c *Controller) watch() error {
 		tell := func(obj any) {
 			obj = caches.Last(obj)
 			if name, is := w.of(obj); is {
-				c.queue.Add(name)
+				c.queue.AddAfter(name, c.pace.of(name))
 			}
 		}
 		registration, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }, DeleteFunc: tell})
@@ -195,7 +194,7 @@ func (c *Controller) watch() error {
 		}
 		c.synced = append(c.synced, registration.HasSynced)
 	}
-	synced, err := c.store.Watch(func(name cache.ObjectName) { c.queue.AddAfter(name, settle) })
+	synced, err := c.store.Watch(func(name cache.ObjectName) { c.queue.AddAfter(name, settle+c.pace.of(name)) })
 	if err != nil {
 		return err
 	}

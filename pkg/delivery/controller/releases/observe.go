@@ -56,6 +56,7 @@ func (c *Controller) look(
 	}
 	v.present = append(v.present, v.memory.objects.Unwatched(c.store, app.Namespace)...)
 	v.wanted, err = c.made(v, plan, newest)
+	c.pace.note(cache.MetaObjectToName(app), max(len(v.present), len(v.wanted.Objects)))
 	switch {
 	case errors.Is(err, contents.ErrMissing):
 		v.missing = true
@@ -72,16 +73,16 @@ func (c *Controller) look(
 
 // made returns what a set stands for. Making it again and again would take most of the time.
 func (c *Controller) made(v view, plan *v1alpha1.ReleasePlan, newest string) (wanted.Wanted, error) {
-	application := c.describe(v.app, plan, v.present)
-	if application.Keeps != nil && v.pruned.Len() > 0 {
-		application.Keeps = without(application.Keeps, v.pruned)
-	}
 	key, err := c.keyOf(v, plan, newest)
 	if err != nil {
 		return wanted.Wanted{}, err
 	}
 	if v.memory.key == key {
 		return v.memory.made, nil
+	}
+	application := c.describe(v.app, plan, v.present)
+	if application.Keeps != nil && v.pruned.Len() > 0 {
+		application.Keeps = without(application.Keeps, v.pruned)
 	}
 	made, err := wanted.Make(application, v.set, newest, c.revisions.contentsIn(v.app.Namespace))
 	if err == nil {
@@ -123,7 +124,7 @@ func (c *Controller) describe(app *v1alpha1.Application, plan *v1alpha1.ReleaseP
 	held := map[wanted.Key]map[string]copies.Share{}
 	for _, p := range present {
 		shares := map[string]copies.Share{}
-		for cluster, share := range identity.DecisionOf(p.Object) {
+		for cluster, share := range identity.WholeDecisionOf(p.Object) {
 			if share.Revision != "" {
 				shares[cluster] = copies.Share{Revision: share.Revision, Target: share.Target}
 			}
@@ -202,7 +203,7 @@ func (c *Controller) decided(ctx context.Context, app *v1alpha1.Application, rev
 				return nil, waitError{fmt.Sprintf("ask where it would run: %s", err)}
 			}
 		}
-		if clusters := identity.DecisionOf(present).Clusters(); len(clusters) > 0 {
+		if clusters := identity.WholeDecisionOf(present).Clusters(); len(clusters) > 0 {
 			return clusters, nil
 		}
 		return nil, waitError{fmt.Sprintf("no cluster takes %s: see manifold explain", object.Key)}

@@ -26,41 +26,45 @@ import (
 // continues takes the release that has begun last as far as it gets, writes that, and then brings about what it says. It returns the release as it is
 // then.
 func (c *Controller) continues(ctx context.Context, s situation, turn planner.Turn) (*v1alpha1.Release, error) {
-	release := s.last
-	if !s.app.Spec.Suspend && release.Status.Plan != nil {
-		next, err := c.next(ctx, s, turn)
-		if err != nil {
-			return nil, err
-		}
-		if release, err = c.write(ctx, s.app, release, next); err != nil {
-			return nil, err
-		}
+	if s.app.Spec.Suspend || s.last.Status.Plan == nil {
+		return s.last, c.carryOut(ctx, s.app, s.last, nil)
 	}
-	return release, c.carryOut(ctx, s.app, release)
+	next, v, err := c.next(ctx, s, turn)
+	if err != nil {
+		return nil, err
+	}
+	release, err := c.write(ctx, s.app, s.last, next)
+	if err != nil {
+		return nil, err
+	}
+	if release != s.last { // it may ask for something else now
+		return release, c.carryOut(ctx, s.app, release, nil)
+	}
+	return release, c.carryOut(ctx, s.app, release, &v)
 }
 
-// next is the status that comes next.
-func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (v1alpha1.ReleaseStatus, error) {
+// next is the status that comes next, and what was seen for it.
+func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (v1alpha1.ReleaseStatus, view, error) {
 	release, out := s.last, *s.last.Status.DeepCopy()
 	status := read.Status(release.Status)
 	value, err := releaseOf(s.app, release, out.Plan, c.revisions.of(release))
 	if err != nil {
-		return out, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
+		return out, view{}, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
 	value.Commit.Paths = c.revisions.changed(value.Stages, s.app, out.BeforeRevision, release.Spec.Revision)
 	if value.Leaves, err = c.clusters.leaves(s.app, release, status.Set); err != nil {
-		return out, err
+		return out, view{}, err
 	}
 	v, err := c.look(ctx, s.app, status.Set, out.Plan, release.Spec.Revision, prunedBy(release.Spec.Revision, &out, status.Set))
 	if err != nil {
-		return out, err
+		return out, v, err
 	}
 	seen := delivery.Observed{Orders: read.Orders(release.Status.Requests, status)}
 	if turn.Cancel && s.running != nil {
 		seen.Orders.Cancel = &delivery.Cancel{By: "release " + turn.Begin + ", which is newer"}
 	}
 	if seen.Clusters, err = c.seen(v, status.Edits); err != nil {
-		return out, err
+		return out, v, err
 	}
 	now := c.Clock.Now()
 	result := engine.Next(value, status, seen, now)
@@ -71,7 +75,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 		c.queue.AddAfter(cache.MetaObjectToName(s.app), max(result.At.Sub(now), settle))
 	}
 	if err := c.stop(ctx, s, result.Due); err != nil {
-		return out, err
+		return out, v, err
 	}
 	read.Write(result.Status, &out)
 	superseded := release.Status.Phase == v1alpha1.ReleaseSuperseded || turn.Cancel && s.running != nil
@@ -79,7 +83,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 		out.Phase = v1alpha1.ReleaseSuperseded
 	}
 	complete(&out, c.Clock.Now())
-	return out, nil
+	return out, v, nil
 }
 
 // fulfil does what stages ask for: it measures what is due, and has scripts, Jobs and plugins run. It reports whether there is anything new to see.
@@ -159,13 +163,19 @@ func stageOf(release *v1alpha1.Release, id string) v1alpha1.Stage {
 	return v1alpha1.Stage{ID: id}
 }
 
-// carryOut brings about what a release says.
-func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release) error {
+// carryOut brings about what a release says. Seen is what is known of that, nil to look.
+func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, release *v1alpha1.Release, seen *view) error {
 	status := read.Status(release.Status)
-	pruned := prunedBy(release.Spec.Revision, &release.Status, status.Set)
-	v, err := c.look(ctx, app, status.Set, release.Status.Plan, release.Spec.Revision, pruned)
-	if err != nil || v.missing || v.broken != "" || release.Status.Plan == nil {
-		return err
+	if seen == nil {
+		v, err := c.look(ctx, app, status.Set, release.Status.Plan, release.Spec.Revision, prunedBy(release.Spec.Revision, &release.Status, status.Set))
+		if err != nil {
+			return err
+		}
+		seen = &v
+	}
+	v := *seen
+	if v.missing || v.broken != "" || release.Status.Plan == nil {
+		return nil
 	}
 	refused, err := c.router.Write(ctx, accountOf(app), v.sharing, &v.memory.unrouted)
 	if refused {
@@ -178,14 +188,15 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 	order := objects.Order{
 		Account: accountOf(app), Owner: ownerOf(app),
 		Wanted: v.wanted, Present: v.present, Edition: editionOf(status.Edits),
-		Prunes:  release.Status.Plan.Prune || prunesAll(status.Set, pruned),
-		Settled: release.Status.Phase.Ended(), Drift: driftOf(app, c.Clock.Now()),
+		Prunes:  release.Status.Plan.Prune || prunesAll(v.set, v.pruned),
+		Settled: release.Status.Phase.Ended(), AtOnce: atOnce,
+		Releases: release.Spec.Whole() && release.Status.Phase == v1alpha1.ReleaseSucceeded, Drift: driftOf(app, c.Clock.Now()),
 	}
 	if !unplaced(app) {
-		order.Clusters = sets.KeySet(status.Set[delivery.Primary].Clusters)
+		order.Clusters = sets.KeySet(v.set[delivery.Primary].Clusters)
 	}
 	err = c.carrier.Carry(ctx, order, &v.memory.objects)
-	if !maps.Equal(before, v.memory.objects.Failures()) {
+	if v.memory.objects.Unfinished() || !maps.Equal(before, v.memory.objects.Failures()) {
 		c.queue.Add(cache.MetaObjectToName(app))
 	}
 	c.tellUnmade(app, release, v)
@@ -214,6 +225,9 @@ func (c *Controller) tellUnmade(app *v1alpha1.Application, release *v1alpha1.Rel
 	}
 	v.memory.unmade = why
 }
+
+// atOnce is how many objects of an application are written before the release tells how far it is, and heeds what people ask of it.
+const atOnce = 1000
 
 // refusedAgain is when what was refused, and may not be any more, is tried again.
 const refusedAgain = 30 * time.Second

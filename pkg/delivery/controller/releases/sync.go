@@ -33,6 +33,7 @@ type situation struct {
 func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	app, err := c.applications.Applications(name.Namespace).Get(name.Name)
 	if apierrors.IsNotFound(err) {
+		c.pace.note(name, 0)
 		if there, err := c.applications.List(everything); err == nil { // a cache always lists
 			c.memories.keep(there)
 		}

@@ -36,7 +36,7 @@ const (
 )
 
 // SecretType is the type of the Secrets that hold the manifests of a revision which are Secrets.
-const SecretType corev1.SecretType = "delivery.manifold.dev/revision"
+const SecretType corev1.SecretType = v1alpha1.SecretRevision
 
 // About is what a revision says beside its manifests.
 type About struct {

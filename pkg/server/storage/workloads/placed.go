@@ -181,6 +181,9 @@ func (s placedStrategy) place(ctx context.Context, obj, old runtime.Object) {
 	accessor := obj.(metav1.Object)
 	if kind, ok := summary.ForResource(s.reader.kind.Resource); ok && kind.Breakdown {
 		status := metadata.Annotation(obj, v1alpha1.AnnotationStatus)
+		if w.Awaits {
+			current = current.Begun() // others have nothing that could leave them
+		}
 		if leaving := summary.Leaving(status, current, result.Decision, w.First); leaving != status {
 			metadata.SetAnnotation(accessor, v1alpha1.AnnotationStatus, leaving)
 		}

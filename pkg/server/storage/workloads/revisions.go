@@ -41,7 +41,8 @@ func release(obj, old metav1.Object, said placement.Decision) {
 	if old != nil {
 		last, _ = placement.ParseDecision(old.GetAnnotations()[v1alpha1.AnnotationPlacement]) // one that cannot be read was decided anew
 	}
-	if next, err := placement.Release(annotation, last, said); err == nil && next != annotation {
+	awaits := obj.GetAnnotations()[v1alpha1.AnnotationAwaits] != ""
+	if next, err := placement.Release(annotation, last, said, awaits); err == nil && next != annotation {
 		metadata.SetAnnotation(obj, v1alpha1.AnnotationPlacement, next)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,8 +15,8 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/contained"
+	"github.com/manifold-dev/manifold/pkg/delivery/governed"
 	"github.com/manifold-dev/manifold/pkg/delivery/manifests"
-	"github.com/manifold-dev/manifold/pkg/delivery/render/revision"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -96,7 +95,7 @@ func (s *Selector) of(names []string) ([]selected, error) {
 	for i, name := range names {
 		found := false
 		for _, kind := range s.kinds {
-			if name == kind.GVK.Kind || name == kind.GVK.Kind+"."+kind.GVK.Group {
+			if governed.Named(kind.Kind, name) {
 				out, found = append(out, kind), true
 			}
 		}
@@ -120,7 +119,7 @@ func (s *Selector) String() string {
 func (k selected) read(app *v1alpha1.Application, selector labels.Selector, files map[string][]byte) error {
 	var failed error
 	err := cache.ListAllByNamespace(k.informer.GetIndexer(), app.Namespace, selector, func(obj any) {
-		if object, ok := obj.(metav1.Object); !ok || !counts(object) {
+		if object, ok := obj.(metav1.Object); !ok || !governed.Counts(object) {
 			return
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
@@ -138,14 +137,4 @@ func (k selected) read(app *v1alpha1.Application, selector labels.Selector, file
 		files[k.GVK.Kind+" "+object.GetName()] = text
 	})
 	return errors.Join(err, failed)
-}
-
-// counts reports whether an object is a user's own: no controller has made it, it is no copy for a variant, and it stays.
-func counts(object metav1.Object) bool {
-	if secret, ok := object.(*corev1.Secret); ok && (secret.Type == revision.SecretType || secret.Type == corev1.SecretTypeServiceAccountToken) {
-		return false
-	}
-	owner := metav1.GetControllerOfNoCopy(object)
-	variant := object.GetAnnotations()[v1alpha1.AnnotationVariant]
-	return object.GetDeletionTimestamp() == nil && (owner == nil || owner.Kind == "Application") && (variant == "" || variant == v1alpha1.VariantPrimary)
 }

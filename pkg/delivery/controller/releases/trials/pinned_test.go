@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ func TestWorkloadsAreTriedInAllClustersThatTheyWillRunIn(t *testing.T) {
 			"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{"image": image}}}}}}
 	}
 	pins := map[string]string{}
+	var mu sync.Mutex
 	trial := Trial{
 		Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true},
 		Release:     delivery.Release{Revision: delivery.Revision{Name: "web-v1", Hash: "h"}},
@@ -40,6 +42,8 @@ func TestWorkloadsAreTriedInAllClustersThatTheyWillRunIn(t *testing.T) {
 		Present: func(wanted.Key) metav1.Object { return nil },
 		Server: func(_ context.Context, object wanted.Object) (objects.Trial, error) {
 			pin := object.Manifest.GetAnnotations()[manifold.AnnotationClusters]
+			mu.Lock()
+			defer mu.Unlock()
 			pins[object.Name] += pin + ";"
 			if strings.Contains(pin, "west") {
 				return objects.Trial{}, &objects.RefusedError{Key: object.Key, Err: errors.New("not in west")}
@@ -54,6 +58,8 @@ func TestWorkloadsAreTriedInAllClustersThatTheyWillRunIn(t *testing.T) {
 	clear(pins)
 	trial.Memory.Forget()
 	trial.Server = func(_ context.Context, object wanted.Object) (objects.Trial, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		pins[object.Name] += object.Manifest.GetAnnotations()[manifold.AnnotationClusters] + ";"
 		return objects.Trial{Admitted: object.Manifest.DeepCopy()}, nil
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,7 +43,7 @@ func TestATrialTellsRefusalsFromWhatIsNotKnown(t *testing.T) {
 		"what will never be what was released": {reads: errors.New("it has been made anew"), refused: "it has been made anew"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := 0
+			var asked atomic.Int32
 			trial := Trial{
 				Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true},
 				Release:     delivery.Release{Revision: delivery.Revision{Name: "web-v1", Hash: "h"}},
@@ -57,7 +59,7 @@ func TestATrialTellsRefusalsFromWhatIsNotKnown(t *testing.T) {
 				Clock:   clocktesting.NewFakePassiveClock(time.Now()),
 				Present: func(wanted.Key) metav1.Object { return nil },
 				Server: func(context.Context, wanted.Object) (objects.Trial, error) {
-					asked++
+					asked.Add(1)
 					return objects.Trial{}, test.answer
 				},
 			}
@@ -67,8 +69,8 @@ func TestATrialTellsRefusalsFromWhatIsNotKnown(t *testing.T) {
 			if !strings.HasSuffix(got, test.refused) || (got == "") != (test.refused == "") || !errors.Is(err, test.unknown) {
 				t.Errorf("refused %q, not known %v", got, err)
 			}
-			if asked != test.asked {
-				t.Errorf("asked %d times, want %d", asked, test.asked)
+			if got := int(asked.Load()); got < test.asked || got > len(test.holds) {
+				t.Errorf("asked %d times, want %d, and none about the same twice", got, test.asked)
 			}
 		})
 	}
@@ -127,6 +129,7 @@ func TestAnObjectIsNotTriedBeforeItsKindIsDefinedThatComesWithIt(t *testing.T) {
 // An application may have thousands of objects, and others are waiting.
 func TestATrialOfManyObjectsGoesOnWhereItStopped(t *testing.T) {
 	clock, asked, holds := clocktesting.NewFakePassiveClock(time.Now()), map[string]int{}, 1_000
+	var mu sync.Mutex
 	trial := Trial{
 		Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true},
 		Release:     delivery.Release{Revision: delivery.Revision{Name: "web-v1", Hash: "h"}},
@@ -141,6 +144,8 @@ func TestATrialOfManyObjectsGoesOnWhereItStopped(t *testing.T) {
 		Present: func(wanted.Key) metav1.Object { return nil },
 		UID:     "first", Memory: &Memory{}, Clock: clock,
 		Server: func(_ context.Context, object wanted.Object) (objects.Trial, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			asked[object.Name]++
 			clock.SetTime(clock.Now().Add(100 * time.Millisecond))
 			return objects.Trial{Admitted: object.Manifest.DeepCopy()}, nil

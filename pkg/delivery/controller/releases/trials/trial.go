@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/internal/work"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
@@ -79,57 +81,99 @@ func (t Trial) Run(ctx context.Context, places []delivery.Place) (refused string
 		if err != nil {
 			return told(err)
 		}
-		defined := defined(made)
-		for _, object := range made {
-			if needsAccount(object, made) {
-				continue
-			}
-			why, err := t.try(ctx, pinned(object, pins))
-			if undefined := new(objects.UndefinedError); errors.As(err, &undefined) && defined[undefined.Kind.GroupKind()] {
-				continue // there is nobody to ask until its definition is applied, which comes first
-			}
-			if errors.Is(err, ErrUnfinished) {
-				return strings.Join(refusals, "; "), err
-			}
-			if err != nil {
-				return "", fmt.Errorf("target %q: try what the revision holds: %w", place.Target, err)
-			}
-			if why != "" {
-				refusals = append(refusals, fmt.Sprintf("target %q: %s", place.Target, why))
-			}
-			if len(refusals) == mostRefusals {
-				return strings.Join(refusals, "; "), nil
-			}
+		found, err := t.ask(ctx, made, pins)
+		for _, why := range found[:min(len(found), mostRefusals-len(refusals))] {
+			refusals = append(refusals, fmt.Sprintf("target %q: %s", place.Target, why))
+		}
+		switch {
+		case len(refusals) == mostRefusals:
+			return strings.Join(refusals, "; "), nil
+		case errors.Is(err, ErrUnfinished):
+			return strings.Join(refusals, "; "), err
+		case err != nil:
+			return "", fmt.Errorf("target %q: try what the revision holds: %w", place.Target, err)
 		}
 	}
 	return strings.Join(refusals, "; "), nil
 }
 
-// try says why an object is refused, "" if it is not, or has been tried before. The error says why that is not known.
-func (t Trial) try(ctx context.Context, object wanted.Object) (refused string, err error) {
-	content, err := contentOf(object)
-	if err != nil {
-		return "", err
-	}
-	if object.Variant == delivery.Primary { // copies are tried as one cluster has them
-		content += "\x00" + object.Manifest.GetAnnotations()[manifold.AnnotationClusters]
-	}
-	hash := sha256.Sum256([]byte(content))
-	if t.tried[hash] || t.Memory.admitted[hash] {
-		return "", nil
-	}
-	if !t.Clock.Now().Before(t.until) {
-		return "", t.Memory.unfinished()
-	}
-	t.tried[hash] = true
-	if refused, err = t.ask(ctx, object); refused == "" && err == nil {
-		t.Memory.admitted[hash] = true
-	}
-	return refused, err
+// asking is how many objects the server is asked about at a time.
+const asking = 8
+
+// asked is what came of asking about an object.
+type asked struct {
+	admitted, passed bool
+	refused          string
+	err              error
 }
 
-// ask has the server say whether it would store an object.
-func (t Trial) ask(ctx context.Context, object wanted.Object) (refused string, err error) {
+// ask says why objects of a target are refused that were not tried before, each once. The error says why that is not known of the others.
+func (t Trial) ask(ctx context.Context, made []wanted.Object, pins map[wanted.Key]string) (refused []string, err error) {
+	untried, hashes, err := t.untried(made, pins)
+	if err != nil {
+		return nil, err
+	}
+	answers, defined := make([]asked, len(untried)), defined(made)
+	var refusals atomic.Int32
+	work.SideBySide(ctx, asking, len(untried), func(i int) (goOn bool) {
+		if !t.Clock.Now().Before(t.until) {
+			return false
+		}
+		why, err := t.try(ctx, untried[i])
+		if undefined := new(objects.UndefinedError); errors.As(err, &undefined) && defined[undefined.Kind.GroupKind()] {
+			answers[i].passed = true // there is nobody to ask until its definition is applied, which comes first
+			return true
+		}
+		answers[i] = asked{admitted: why == "" && err == nil, refused: why, err: err}
+		return err == nil && (why == "" || refusals.Add(1) < mostRefusals)
+	})
+	unanswered := false
+	for i, answer := range answers {
+		switch {
+		case answer.err != nil:
+			return refused, answer.err
+		case answer.refused != "":
+			refused = append(refused, answer.refused)
+		case answer.admitted:
+			t.Memory.admitted[hashes[i]] = true
+		case !answer.passed:
+			unanswered = true
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return refused, err
+	}
+	if unanswered {
+		return refused, t.Memory.unfinished()
+	}
+	return refused, nil
+}
+
+// untried are those of some objects whose content was not tried before, with the hashes of that.
+func (t Trial) untried(made []wanted.Object, pins map[wanted.Key]string) (out []wanted.Object, hashes [][sha256.Size]byte, err error) {
+	for _, object := range made {
+		if needsAccount(object, made) {
+			continue
+		}
+		object = pinned(object, pins)
+		content, err := contentOf(object)
+		if err != nil {
+			return nil, nil, err
+		}
+		if object.Variant == delivery.Primary { // copies are tried as one cluster has them
+			content += "\x00" + object.Manifest.GetAnnotations()[manifold.AnnotationClusters]
+		}
+		hash := sha256.Sum256([]byte(content))
+		if !t.tried[hash] && !t.Memory.admitted[hash] {
+			t.tried[hash] = true
+			out, hashes = append(out, object), append(hashes, hash)
+		}
+	}
+	return out, hashes, nil
+}
+
+// try has the server say whether it would store an object, and says why not. The error says why that is not known.
+func (t Trial) try(ctx context.Context, object wanted.Object) (refused string, err error) {
 	if why := t.reselected(object); why != "" {
 		return why, nil
 	}
