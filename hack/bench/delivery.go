@@ -38,6 +38,8 @@ type deliverySizes struct {
 	// Idle are applications that nothing happens to for the time of Rest.
 	Idle int           `json:"idle"`
 	Rest time.Duration `json:"rest"`
+	// Objects are those of one application that is released to two simulated clusters.
+	Objects int `json:"objects"`
 }
 
 // deliveryReport is everything measured with -delivery, or -pipelines, with the sizes of that.
@@ -63,6 +65,11 @@ func runDelivery(ctx context.Context, o options, root, dir string, stockBin func
 	if sizes.Targets > 0 {
 		if err := measureWaves(ctx, sizes, binary, dir, report); err != nil {
 			return fmt.Errorf("release one application to %d clusters: %w", sizes.Targets, err)
+		}
+	}
+	if sizes.Objects > 0 {
+		if err := measureLarge(ctx, sizes, binary, dir, report); err != nil {
+			return fmt.Errorf("release an application of %d objects: %w", sizes.Objects, err)
 		}
 	}
 	if sizes.Apps > 0 {

@@ -92,6 +92,7 @@ func main() {
 	flag.IntVar(&o.deliverySizes.Targets, "targets", 100, "with -delivery: simulated clusters that one application is released to")
 	flag.IntVar(&o.deliverySizes.Waves, "waves", 5, "with -delivery: waves of that")
 	flag.DurationVar(&o.deliverySizes.Rollout, "rollout", time.Second, "with -delivery: how long a rollout takes in each of those clusters")
+	flag.IntVar(&o.deliverySizes.Objects, "objects", 2_000, "with -delivery: objects of one application that is released to two simulated clusters")
 	flag.IntVar(&o.deliverySizes.Apps, "apps", 100, "with -delivery: applications that are released at once on two stock clusters")
 	flag.IntVar(&o.deliverySizes.Idle, "idle", 1_000, "with -delivery: applications that nothing happens to")
 	flag.DurationVar(&o.deliverySizes.Rest, "rest", time.Minute, "with -delivery: for how long nothing happens to them")
