@@ -118,11 +118,13 @@ func serve(t *testing.T, name string) (kubernetes.Interface, *rest.Config, strin
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.QPS = -1 // it is asked for whether it is ready more often than clients may ask by default
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	// A server that is stopped before it has made its roles ends the whole process, so a slow machine gets its time.
+	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		return client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 	})
 	if err != nil {
