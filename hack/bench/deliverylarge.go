@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,37 +25,24 @@ const (
 )
 
 // measureLarge releases one application of many objects, whose manifests are in git, to two simulated clusters, and then a change of all of them.
-func measureLarge(ctx context.Context, sizes deliverySizes, binary, dir string, report *deliveryReport) (err error) {
+func measureLarge(ctx context.Context, sizes deliverySizes, binary, dir string, report *deliveryReport) error {
 	repository := filepath.Join(dir, "large-source")
-	commit := func(version int) error { return commitLarge(ctx, repository, sizes.Objects, version) }
 	if err := errors.Join(os.RemoveAll(repository), os.MkdirAll(repository, 0o700)); err != nil {
 		return fmt.Errorf("make a folder for the repository: %w", err)
 	}
 	if err := git(ctx, repository, "init", "--quiet", "--initial-branch=main", "."); err != nil {
 		return err
 	}
-	if err := commit(1); err != nil {
+	if err := commitLarge(ctx, repository, sizes.Objects, 1); err != nil {
 		return err
 	}
-	f, err := startFleet(ctx, fleetOptions{
-		binary: binary, dir: filepath.Join(dir, "large"), clusters: 2, cores: 1000, args: []string{"--outbound-files=" + dir},
+	o := fleetOptions{binary: binary, dir: filepath.Join(dir, "large"), clusters: 2, cores: 1000, args: []string{"--outbound-files=" + dir}}
+	return onFleet(ctx, o, func(ctx context.Context, f *fleet, _ *workshop, seen *progress) error {
+		return releaseLarge(ctx, sizes, repository, f, seen, report)
 	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.stop()) }()
-	work := &workshop{client: f.client, manifold: f.manifold}
-	if err := work.createNamespace(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel()
-	seen, err := watchReleases(ctx, f.manifold, &watching)
-	if err != nil {
-		return err
-	}
+}
+
+func releaseLarge(ctx context.Context, sizes deliverySizes, repository string, f *fleet, seen *progress, report *deliveryReport) error {
 	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: deliveryNamespace, Name: "app"}}
 	app.Spec.Source.Git = &v1alpha1.GitSource{URL: "file://" + repository, Interval: &metav1.Duration{Duration: 10 * time.Second}}
 	for _, end := range f.ends {
@@ -111,7 +97,7 @@ func measureLarge(ctx context.Context, sizes deliverySizes, binary, dir string, 
 	}
 	figure("released")
 	spent("its first release")
-	if err := commit(2); err != nil {
+	if err := commitLarge(ctx, repository, sizes.Objects, 2); err != nil {
 		return err
 	}
 	began, before = time.Now(), usage()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,11 +30,9 @@ const (
 	restCPU = 1
 )
 
-// measureWaves releases one application to many simulated clusters in waves.
-func measureWaves(ctx context.Context, sizes deliverySizes, binary, dir string, report *deliveryReport) (err error) {
-	f, err := startFleet(ctx, fleetOptions{
-		binary: binary, dir: filepath.Join(dir, "waves"), clusters: sizes.Targets, cores: 100, rollout: sizes.Rollout,
-	})
+// onFleet has releases measured in a logical cluster of simulated clusters, while they are watched.
+func onFleet(ctx context.Context, o fleetOptions, measure func(ctx context.Context, f *fleet, work *workshop, seen *progress) error) (err error) {
+	f, err := startFleet(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -44,14 +41,18 @@ func measureWaves(ctx context.Context, sizes deliverySizes, binary, dir string, 
 	if err := work.createNamespace(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel()
-	seen, err := watchReleases(ctx, f.manifold, &watching)
-	if err != nil {
-		return err
-	}
+	return whileWatching(ctx, f.manifold, func(ctx context.Context, seen *progress) error { return measure(ctx, f, work, seen) })
+}
+
+// measureWaves releases one application to many simulated clusters in waves.
+func measureWaves(ctx context.Context, sizes deliverySizes, binary, dir string, report *deliveryReport) error {
+	o := fleetOptions{binary: binary, dir: filepath.Join(dir, "waves"), clusters: sizes.Targets, cores: 100, rollout: sizes.Rollout}
+	return onFleet(ctx, o, func(ctx context.Context, f *fleet, work *workshop, seen *progress) error {
+		return releaseInWaves(ctx, sizes, f, work, seen, report)
+	})
+}
+
+func releaseInWaves(ctx context.Context, sizes deliverySizes, f *fleet, work *workshop, seen *progress, report *deliveryReport) error {
 	const id = "primary"
 	size := intstr.FromString(fmt.Sprintf("%d%%", int(math.Ceil(100/float64(sizes.Waves)))))
 	stage := v1alpha1.Stage{Name: v1alpha1.StagePrimaryRollout, ID: id, Waves: slices.Repeat([]v1alpha1.Wave{{MaxConcurrency: &size}}, sizes.Waves)}
@@ -151,14 +152,12 @@ func measureCrowd(ctx context.Context, sizes deliverySizes, binary, dir, bin str
 	if err := work.createNamespace(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel()
-	seen, err := watchReleases(ctx, client, &watching)
-	if err != nil {
-		return err
-	}
+	return whileWatching(ctx, client, func(ctx context.Context, seen *progress) error {
+		return releaseAtOnce(ctx, sizes, &machine{clusters: clusters, hub: hub}, work, seen, report)
+	})
+}
+
+func releaseAtOnce(ctx context.Context, sizes deliverySizes, m *machine, work *workshop, seen *progress, report *deliveryReport) error {
 	names := appNames(sizes.Apps)
 	fmt.Fprintf(os.Stderr, "bench: create %d applications\n", sizes.Apps)
 	if err := work.create(ctx, names, []v1alpha1.Target{{Name: "first", Cluster: "east"}, {Name: "second", Cluster: "west"}}, crowdStages...); err != nil {
@@ -167,7 +166,6 @@ func measureCrowd(ctx context.Context, sizes deliverySizes, binary, dir, bin str
 	if err := seen.released(ctx, names, 1); err != nil {
 		return err
 	}
-	m := &machine{clusters: clusters, hub: hub}
 	(&site{machine: m}).calm(ctx)
 	before, err := m.begin(ctx)
 	if err != nil {
@@ -201,7 +199,7 @@ func measureCrowd(ctx context.Context, sizes deliverySizes, binary, dir, bin str
 	report.add("", sum(cost.Writes), "API writes per release to the logical cluster, pods and ReplicaSets that it shows included")
 	report.writes("logical cluster", cost.Writes)
 	report.add("%", 100*after.others(before), "part of the machine that other processes took")
-	return measureSight(ctx, work, names, clusters[1], report)
+	return measureSight(ctx, work, names, m.clusters[1], report)
 }
 
 // percentile is the value that a part of the values does not exceed.
@@ -232,20 +230,13 @@ func measureRest(ctx context.Context, sizes deliverySizes, binary, dir string, r
 	}
 	fmt.Fprintf(os.Stderr, "bench: create %d applications\n", sizes.Idle)
 	names := appNames(sizes.Idle)
-	if err := func() error {
-		ctx, cancel := context.WithCancel(ctx)
-		var watching sync.WaitGroup
-		defer watching.Wait()
-		defer cancel()
-		seen, err := watchReleases(ctx, f.manifold, &watching)
-		if err != nil {
-			return err
-		}
+	err = whileWatching(ctx, f.manifold, func(ctx context.Context, seen *progress) error {
 		if err := work.create(ctx, names, []v1alpha1.Target{{Name: "all", ClusterSelector: &metav1.LabelSelector{}}}); err != nil {
 			return err
 		}
 		return seen.released(ctx, names, 1)
-	}(); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "bench: leave them alone for %s\n", sizes.Rest)

@@ -33,6 +33,19 @@ type progress struct {
 	moved chan struct{} // holds one when something has changed
 }
 
+// whileWatching has releases measured while they are watched.
+func whileWatching(ctx context.Context, client versioned.Interface, measure func(ctx context.Context, seen *progress) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	seen, err := watchReleases(ctx, client, &watching)
+	if err != nil {
+		return err
+	}
+	return measure(ctx, seen)
+}
+
 // watchReleases watches the releases of all applications until the context ends.
 func watchReleases(ctx context.Context, client versioned.Interface, watching *sync.WaitGroup) (*progress, error) {
 	p := &progress{
