@@ -24,14 +24,19 @@ func Kinds() []contained.Kind {
 	})
 }
 
+// byResource are the kinds that can be governed, by the resource that each is served as: admission asks with every write.
+var byResource = func() map[schema.GroupVersionResource]contained.Kind {
+	out := map[schema.GroupVersionResource]contained.Kind{}
+	for _, kind := range Kinds() {
+		out[kind.Resource] = kind
+	}
+	return out
+}()
+
 // KindOf returns the kind of which objects can be governed that is served as a resource, false if there is none.
 func KindOf(resource schema.GroupVersionResource) (contained.Kind, bool) {
-	kinds := Kinds()
-	i := slices.IndexFunc(kinds, func(kind contained.Kind) bool { return kind.Resource == resource })
-	if i < 0 {
-		return contained.Kind{}, false
-	}
-	return kinds[i], true
+	kind, governable := byResource[resource]
+	return kind, governable
 }
 
 // Named reports whether a selector names a kind so.
