@@ -254,7 +254,8 @@ type Traffic struct {
 	// +optional
 	Host string `json:"host,omitempty"`
 	// name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. The object itself is
-	// not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made.
+	// not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made. With method VirtualService,
+	// if neither name nor host is set, it is the only VirtualService among the manifests.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// port is the port of the Service that the route which Manifold makes leads to. It may be unset if the Service has only one.
@@ -289,6 +290,11 @@ type Traffic struct {
 
 // Makes reports whether a route is made.
 func (t *Traffic) Makes() bool { return t.Name == "" && t.Host != "" && !t.Lost() }
+
+// Finds reports whether the route is the one among the manifests, whatever its name is.
+func (t *Traffic) Finds() bool {
+	return t.Method == TrafficVirtualService && t.Name == "" && t.Host == ""
+}
 
 // Lost reports whether a route that is to be made would belong to no Gateway, so that no request ever came by it.
 func (t *Traffic) Lost() bool {

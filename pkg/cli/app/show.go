@@ -101,6 +101,8 @@ func sharing(application string, of *v1alpha1.Traffic) string {
 		out += " " + of.Name
 	case of.Makes():
 		out += fmt.Sprintf(" %s, made for %s", application, of.Host)
+	case of.Finds():
+		out += " among the manifests"
 	case of.Lost():
 		return out + " for " + of.Host + ", not made: spec.traffic.gateways names none that it would belong to"
 	}

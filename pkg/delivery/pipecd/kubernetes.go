@@ -196,9 +196,6 @@ func (r *reading) trafficRouting(in *fields) {
 		r.out.Spec.Traffic = &v1alpha1.Traffic{
 			Method: v1alpha1.TrafficVirtualService, Name: service.text("name"), Routes: istio.texts("editableRoutes"), Subsets: true,
 		}
-		if r.out.Spec.Traffic.Name == "" {
-			r.ignore(istio.at("virtualService"), "the first VirtualService among the manifests is not looked for: name it here, or in spec.traffic.name of the Application")
-		}
 		service.done()
 	default:
 		r.ignore(routing.at("method"), fmt.Sprintf("there is no method %q; podselector and istio are", method))

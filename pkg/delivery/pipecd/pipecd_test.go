@@ -322,7 +322,6 @@ func TestWhatIsNotHonouredIsNamed(t *testing.T) {
 		"spec.trafficRouting.method":                    "trafficRouting: {method: smi}",
 		"spec.trafficRouting.istio":                     "trafficRouting: {method: podselector, istio: {host: a}}",
 		"spec.trafficRouting.istio.host":                "trafficRouting: {method: istio, istio: {host: a, virtualService: {name: b}}}",
-		"spec.trafficRouting.istio.virtualService":      "trafficRouting: {method: istio}",
 		"spec.quickSync":                                "input: {multiTargets: [{target: {name: a}}, {target: {name: b}}]}\nquickSync: {multiTargets: [a]}",
 		"spec.input.multiTargets[0].kustomizeOptions":   "input: {multiTargets: [{target: {name: a}, kustomizeOptions: {enable-helm: ''}}]}",
 		"spec.pipeline.stages[0].with":                  "pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m}}]}",

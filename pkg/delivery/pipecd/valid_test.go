@@ -45,6 +45,17 @@ pipeline:
 trafficRouting: {method: istio, istio: {editableRoutes: [main], virtualService: {name: web}}}
 driftDetection: {ignoreFields: ['apps/v1:Deployment::web#spec.replicas']}
 `,
+		"a mesh whose VirtualService is among the manifests": `
+name: shop
+pipeline:
+  stages:
+  - {name: K8S_CANARY_ROLLOUT, with: {replicas: 100%}}
+  - {name: K8S_TRAFFIC_ROUTING, with: {all: canary}}
+  - {name: K8S_PRIMARY_ROLLOUT}
+  - {name: K8S_TRAFFIC_ROUTING, with: {all: primary}}
+  - {name: K8S_CANARY_CLEAN}
+trafficRouting: {method: istio, istio: {host: shop}}
+`,
 		"names of piped": `
 name: shop
 pipeline:

@@ -77,7 +77,7 @@ func validateMethod(traffic *v1alpha1.Traffic, path *field.Path) field.ErrorList
 		}
 	}
 	switch {
-	case !slices.Contains(named, traffic.Method):
+	case !slices.Contains(named, traffic.Method), traffic.Finds():
 	case traffic.Host == "" && traffic.Name == "":
 		errs = append(errs, field.Required(path.Child("host"), "or name must be set when method is "+string(traffic.Method)))
 	case traffic.Name == "" && len(traffic.Routes) > 0:
@@ -99,7 +99,11 @@ func unusedTraffic(traffic *v1alpha1.Traffic, path *field.Path) []string {
 	if lost := LostTraffic(traffic); lost != nil {
 		return []string{lost.Error() + "; until that is changed, releases whose stages route traffic fail before anything is applied"}
 	}
-	if traffic.Name == "" {
+	named := fmt.Sprintf("%s %s, which spec.traffic.name names,", traffic.Method, traffic.Name)
+	switch {
+	case traffic.Finds():
+		named = fmt.Sprintf("the %s among the manifests", traffic.Method)
+	case traffic.Name == "":
 		return nil
 	}
 	var out []string
@@ -110,7 +114,7 @@ func unusedTraffic(traffic *v1alpha1.Traffic, path *field.Path) []string {
 		{"host", traffic.Host != ""}, {"port", traffic.Port != 0}, {"gateways", len(traffic.Gateways) > 0}, {"className", traffic.ClassName != ""},
 	} {
 		if given.set {
-			out = append(out, fmt.Sprintf("%s: has no effect: %s %s, which spec.traffic.name names, stays as it is, and no route is made", path.Child(given.field), traffic.Method, traffic.Name))
+			out = append(out, fmt.Sprintf("%s: has no effect: %s stays as it is, and no route is made", path.Child(given.field), named))
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ func TestValidateTraffic(t *testing.T) {
 		"a VirtualService of subsets":                  {spec: "traffic: {method: VirtualService, name: web, subsets: true, routes: [main], gateways: [{namespace: istio, name: edge}]}"},
 		"an Ingress of all hosts":                      {spec: "traffic: {method: Ingress, host: '*.example.com', className: nginx, nginxCanary: true}"},
 		"a switch":                                     {spec: "traffic: {method: Service, drainSeconds: 0}"},
+		"the VirtualService among the manifests":       {spec: "traffic: {method: VirtualService, subsets: true, routes: [main]}"},
 		"an HTTPRoute that is made":                    {spec: "traffic: {method: HTTPRoute, host: web.example.com, port: 80, gateways: [{name: edge, sectionName: https}]}"},
 		"a VirtualService that a ServiceAccount makes": {spec: "serviceAccountName: routes\ntraffic: {method: VirtualService, host: web.example.com, subsets: true}"},
 
@@ -40,8 +41,9 @@ func TestWhatHasNoEffectIsWarnedOf(t *testing.T) {
 		"a route that is there": {"traffic: {method: HTTPRoute, name: web}", ""},
 		"a route that belongs to no Gateway": {"traffic: {method: HTTPRoute, host: web.example.com}",
 			"spec.traffic.gateways: Required value: an HTTPRoute that is made for host belongs to a Gateway; or set name to that of one which is there; until that is changed, releases whose stages route traffic fail"},
-		"a route that is made":   {"traffic: {method: Ingress, host: web.example.com, port: 80, className: nginx}", ""},
-		"a host of one there is": {"traffic: {method: HTTPRoute, host: web.example.com, name: web}", "spec.traffic.host: has no effect: HTTPRoute web, which spec.traffic.name names"},
+		"a route that is made":                  {"traffic: {method: Ingress, host: web.example.com, port: 80, className: nginx}", ""},
+		"a host of one there is":                {"traffic: {method: HTTPRoute, host: web.example.com, name: web}", "spec.traffic.host: has no effect: HTTPRoute web, which spec.traffic.name names"},
+		"what the one among the manifests says": {"traffic: {method: VirtualService, port: 80}", "spec.traffic.port: has no effect: the VirtualService among the manifests stays as it is"},
 		"and all else of a route that is made": {"traffic: {method: HTTPRoute, name: web, port: 80, gateways: [{name: edge}]}",
 			"spec.traffic.port: has no effect: HTTPRoute web, which spec.traffic.name names, stays as it is, and no route is made|spec.traffic.gateways: has no effect"},
 	} {

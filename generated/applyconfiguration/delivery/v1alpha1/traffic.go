@@ -21,7 +21,8 @@ type TrafficApplyConfiguration struct {
 	// spec.serviceAccountName. If there is an object of that name already that does not belong to the application, it stays as it is, and releases fail.
 	Host *string `json:"host,omitempty"`
 	// name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. The object itself is
-	// not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made.
+	// not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made. With method VirtualService,
+	// if neither name nor host is set, it is the only VirtualService among the manifests.
 	Name *string `json:"name,omitempty"`
 	// port is the port of the Service that the route which Manifold makes leads to. It may be unset if the Service has only one.
 	Port *int32 `json:"port,omitempty"`

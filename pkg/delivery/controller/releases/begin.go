@@ -279,7 +279,7 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 	if err != nil {
 		return nil, err
 	}
-	if err := carriedOut(spec.Traffic, plan.Stages); err != nil {
+	if err := carriedOut(spec.Traffic, plan.Stages, change.New); err != nil {
 		return nil, err
 	}
 	weights := weightsOf(spec.Targets)

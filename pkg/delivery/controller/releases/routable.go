@@ -27,8 +27,8 @@ import (
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
-// carriedOut refuses stages that nobody carries out. It would be a lie to let them succeed.
-func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage) error {
+// carriedOut refuses stages that nobody carries out. It would be a lie to let them succeed. Rendered are the manifests of the release, by target.
+func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage, rendered map[string][]*unstructured.Unstructured) error {
 	i := slices.IndexFunc(planned, routesTraffic)
 	switch {
 	case i < 0:
@@ -38,6 +38,11 @@ func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage) error {
 	}
 	if lost := validation.LostTraffic(of); lost != nil {
 		return fmt.Errorf("stage %s: %w", planned[i].ID, lost)
+	}
+	if of.Finds() {
+		if _, err := traffic.Only(traffic.Kinds[of.Method].GroupKind(), traffic.Among(traffic.Kinds[of.Method].GroupKind(), rendered)); err != nil {
+			return fmt.Errorf("stage %s: %w", planned[i].ID, err)
+		}
 	}
 	return nil
 }

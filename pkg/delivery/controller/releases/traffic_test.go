@@ -305,8 +305,9 @@ func TestAStageNeedsAMethod(t *testing.T) {
 		"nothing":                            {nil, "stage route: spec.traffic: Required value: a stage routes traffic"},
 		"a route that belongs to no Gateway": {&v1alpha1.Traffic{Method: v1alpha1.TrafficHTTPRoute, Host: "web.example.com"}, "stage route: spec.traffic.gateways: Required value"},
 		"any":                                {&v1alpha1.Traffic{Method: v1alpha1.TrafficIngress, Name: "front"}, ""},
+		"a route that nobody has written":    {&v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService}, "stage route: spec.traffic.name: Required value: there is no VirtualService"},
 	} {
-		err := carriedOut(test.traffic, []v1alpha1.Stage{stage("K8S_MULTI_TRAFFIC_ROUTING", "route", "")})
+		err := carriedOut(test.traffic, []v1alpha1.Stage{stage("K8S_MULTI_TRAFFIC_ROUTING", "route", "")}, nil)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}

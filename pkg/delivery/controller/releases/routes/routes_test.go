@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
 // found is a Reader that finds one route, whatever it is asked for.
@@ -45,6 +46,47 @@ func TestNoRouteIsTakenForTheOneThatIsNotMade(t *testing.T) {
 			t.Errorf("found %v, %q, %v; want %s", s.route, s.out.everywhere, err, want)
 		}
 	}
+}
+
+// PipeCD's own files name no VirtualService: it is the one among the manifests.
+func TestAVirtualServiceThatNobodyNamesIsTheOneAmongTheManifests(t *testing.T) {
+	route := &unstructured.Unstructured{}
+	route.SetName("mesh")
+	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	of := &v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Subsets: true}
+	app.Spec.Traffic = of
+	among := func(name, variant string) wanted.Object {
+		return wanted.Object{Key: wanted.Key{Group: "networking.istio.io", Kind: "VirtualService", Name: name}, Variant: variant}
+	}
+	for name, test := range map[string]struct {
+		objects []wanted.Object
+		asked   string
+		wrong   string
+	}{
+		"one":  {objects: []wanted.Object{{Key: wanted.Key{Kind: "Service", Name: "web"}, Variant: "primary"}, among("mesh", "primary"), among("mesh-canary", "canary")}, asked: "mesh"},
+		"none": {wrong: "there is no VirtualService"},
+		"two":  {objects: []wanted.Object{among("mesh", "primary"), among("edge", "primary")}, wrong: "name edge or mesh"},
+	} {
+		var asked string
+		s := sharer{
+			Application: Application{App: app, Wanted: wanted.Wanted{Objects: test.objects}},
+			router:      &Router{Reader: asking{found{route}, &asked}},
+		}
+		if err := s.findRoute(t.Context(), of); err != nil || asked != test.asked || (s.route != nil) != (test.wrong == "") || !strings.Contains(s.out.everywhere, test.wrong) {
+			t.Errorf("%s: asked for %q, found %v, %q, %v; want %q, %q", name, asked, s.route, s.out.everywhere, err, test.asked, test.wrong)
+		}
+	}
+}
+
+// asking remembers the name that was asked for.
+type asking struct {
+	found
+	name *string
+}
+
+func (a asking) Get(ctx context.Context, kind schema.GroupKind, namespace, name string) (*unstructured.Unstructured, bool, error) {
+	*a.name = name
+	return a.found.Get(ctx, kind, namespace, name)
 }
 
 func TestSubsetsAreCalledAsPodsAreLabelled(t *testing.T) {

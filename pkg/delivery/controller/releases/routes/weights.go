@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
@@ -32,9 +33,13 @@ func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 		return nil
 	}
 	kind := served.GroupKind()
-	name, path := NameOf(s.App), "spec.traffic.name"
-	if of.Makes() {
-		path = "spec.traffic.host"
+	name, path := NameOf(s.App), pathOf(of)
+	if of.Finds() {
+		var err error
+		if name, err = traffic.Only(kind, s.among(kind)); err != nil {
+			s.out.everywhere = err.Error()
+			return nil
+		}
 	}
 	key := wanted.Key{Group: kind.Group, Kind: kind.Kind, Name: name}
 	if why := cmp.Or(s.Wanted.Unrouted, s.Failures[key]); why != "" {
@@ -60,6 +65,27 @@ func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 		s.route, s.weights = route, projection.Routes{}
 	}
 	return nil
+}
+
+// pathOf is the field that says which route shares out requests.
+func pathOf(of *v1alpha1.Traffic) string {
+	switch {
+	case of.Makes():
+		return "spec.traffic.host"
+	case of.Finds():
+		return "spec.traffic"
+	}
+	return "spec.traffic.name"
+}
+
+// among returns the names of the routes of a kind that are among the manifests of what runs.
+func (s *sharer) among(kind schema.GroupKind) (names []string) {
+	for _, object := range s.Wanted.Objects {
+		if object.Group == kind.Group && object.Kind == kind.Kind && object.Variant == delivery.Primary {
+			names = append(names, object.Name)
+		}
+	}
+	return names
 }
 
 // routeIn is the route as a cluster is to hold it, or why that is not known. Where the route is among the manifests, a cluster that is held at another revision
@@ -176,18 +202,14 @@ func (s *sharer) backends(of *v1alpha1.Traffic, front string, shares map[string]
 
 // weigh has the route send each variant its share.
 func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) {
-	path := "spec.traffic.name"
-	if of.Makes() {
-		path = "spec.traffic.host"
-	}
 	_, placed := identity.DecisionOf(s.route)[cluster]
 	switch goes := of.Method == v1alpha1.TrafficIngress; { // an Ingress goes where its Services are
 	case placed || goes:
 	case of.Makes():
 		s.out.stuck[cluster], s.out.waits[cluster] = true, fmt.Sprintf("%s %s is not placed there yet: see manifold explain", s.route.GetKind(), s.route.GetName())
 	default:
-		s.out.problems[cluster] = fmt.Sprintf("spec.traffic.name: %s %s does not go to the cluster: pin it there by its annotation %s",
-			s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
+		s.out.problems[cluster] = fmt.Sprintf("%s: %s %s does not go to the cluster: pin it there by its annotation %s",
+			pathOf(of), s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
 		return
 	}
 	route, why := s.routeIn(cluster)
@@ -197,7 +219,7 @@ func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[s
 	}
 	fields, err := traffic.Weights(route, s.backends(of, front, shares), projection.RoutesOf(s.route)[cluster])
 	if err != nil {
-		s.stay(cluster, path+": "+err.Error())
+		s.stay(cluster, pathOf(of)+": "+err.Error())
 		return
 	}
 	if len(fields) > 0 {
