@@ -79,10 +79,14 @@ unit: ## Run the unit tests, those of light packages with the race detector
 	$(call say,unit tests of the other packages,go test $(filter-out $(light_packages),$(unit_packages)))
 
 .PHONY: test
-test: build unit tools clients ## Run all tests: units, then end to end
+test: build unit tools clients ## Run the unit tests, then the end-to-end tests but for those that take long
 	@echo "end-to-end tests"
 	go vet ./e2e/operators ./e2e/gateway ./e2e/gitops
-	go test -count=1 -p 2 -timeout 60m $(end_to_end_packages)
+	go test -short -count=1 -p 2 -timeout 60m $(end_to_end_packages)
+
+.PHONY: e2e
+e2e: build tools clients ## Run all end-to-end tests, also those that take long; ARGS are passed on
+	go test -count=1 -p 2 -timeout 90m $(end_to_end_packages) $(ARGS)
 
 .PHONY: operators
 operators: build tools ## Build further released operators and run them beside a logical cluster; ARGS are passed on

@@ -189,6 +189,7 @@ func callsLogical(pod *corev1.Pod) bool {
 }
 
 func TestAnOperatorInAClusterCallsTheLogicalCluster(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(operatorAccount, operatorRights, operatedBy("operator"))
 	side, pod := podBelow(s, "operator")

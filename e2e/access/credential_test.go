@@ -81,6 +81,7 @@ func TestTheSyncerRenewsItsOwnTokenAndMakesNoOther(t *testing.T) {
 
 // Each command ends the credentials from before its own, and never the one that another command has stored meanwhile.
 func TestCommandsThatReplaceACredentialAtTheSameTimeLeaveOneThatIsGood(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	join := membership.Join(s, "north")
 	rotate := []string{"cluster", "rotate", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()}
@@ -190,6 +191,7 @@ func TestARevokedCredentialIsWorthNothingUntilTheClusterJoinsAgain(t *testing.T)
 }
 
 func TestATokenThatNeverEndsIsToldAndReplaced(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	args := membership.Join(s, "north")
 	below := s.Side("north").In(v1alpha1.SystemNamespace)

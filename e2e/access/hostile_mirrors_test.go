@@ -85,6 +85,7 @@ func toldNotShown(s *framework.Scenario, pod string) {
 }
 
 func TestAForgedOrphanIsNotShownNorGivenAnything(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.KubectlInput(encoded(s, &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "stolen"},

@@ -122,6 +122,7 @@ spec:
 
 // TestATemplateThatOnlyAClusterHasIsNoRevision has the administrator of a cluster put a ReplicaSet of another image under a Deployment.
 func TestATemplateThatOnlyAClusterHasIsNoRevision(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	expect.RolledOut(s, "web", 2)
@@ -162,6 +163,7 @@ spec:
 // TestAReportCountsAsFarAsItCan has a cluster say of an Ingress, whose status nobody writes there, that it has more addresses than anybody.
 // Those of another cluster must be shown all the same, and somebody must be told.
 func TestAReportCountsAsFarAsItCan(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), manifests.ServiceFor("web"),
 		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}")
@@ -191,6 +193,7 @@ func TestAReportCountsAsFarAsItCan(t *testing.T) {
 
 // TestAClusterIsNotAsLargeAsItSays has the administrator of a cluster make nodes up.
 func TestAClusterIsNotAsLargeAsItSays(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	before := membership.Get(s, "west").Status.Allocatable
 	node := func(name, cpu string) {

@@ -20,6 +20,7 @@ import (
 
 // TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe changes what joining made.
 func TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	again := membership.Join(s, "north")
 	admin := []string{"cluster", "check", "north", "--cluster-kubeconfig", s.Environment.Clusters["north"].Kubeconfig()}
@@ -88,6 +89,7 @@ func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
 // TestAClusterThatKeepsPodsToALevelGetsNoOthers has the level stay when the cluster joins again, be missed when it has been removed there, and go
 // when it is lifted.
 func TestAClusterThatKeepsPodsToALevelGetsNoOthers(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	again := membership.Join(s, "north", "--pod-security", "baseline")
 	again = again[:len(again)-2]

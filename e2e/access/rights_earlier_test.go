@@ -12,6 +12,7 @@ import (
 
 // TestAClusterThatWasJoinedByAnEarlierVersionSaysWhatItLacks takes away what the role of such a cluster would not have.
 func TestAClusterThatWasJoinedByAnEarlierVersionSaysWhatItLacks(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	below := s.East
 	role := strings.TrimSpace(below.Kubectl("get", "clusterrole", "-o", "name", "-l", "app.kubernetes.io/managed-by=manifold"))

@@ -55,6 +55,7 @@ func TestSecretsAreReadWhereTheyAreOurs(t *testing.T) {
 
 // TestSecretsInTheSharedNamespace looks at a namespace where the syncer may read what is ours alone.
 func TestSecretsInTheSharedNamespace(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	name, taken := s.Namespace, "taken-"+s.Namespace
 	above, below := s.Logical.In("default"), s.East.In("default")

@@ -91,6 +91,7 @@ func TestUsersWriteNoMarks(t *testing.T) {
 
 // TestEveryKindKeepsMarksOut writes every reserved key to objects of many kinds in every way.
 func TestEveryKindKeepsMarksOut(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	keys := append(slices.DeleteFunc(v1alpha1.Keys(), func(key string) bool { return !v1alpha1.ReservedKey(key) }), "manifold.dev/unheard-of")
 	var labels, annotations strings.Builder

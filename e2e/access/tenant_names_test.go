@@ -31,6 +31,7 @@ func using(secret string, optional bool) func(*appsv1.Deployment) {
 
 // TestInASharedNamespaceNobodyElsesNamesAreUsed is about the namespace "default", in which clusters hold what is not ours.
 func TestInASharedNamespaceNobodyElsesNamesAreUsed(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	shared, east := *s, s.East.In("default")
 	shared.Logical = s.Logical.In("default")
@@ -104,6 +105,7 @@ func madeOf(group *string, kind, name string) func(*appsv1.Deployment) {
 // TestInASharedNamespaceNothingOfOthersIsCopiedOrLedTo is about names in "default" by which pods need nothing: what a driver, a provisioner or the
 // controller of an Ingress looks up by them.
 func TestInASharedNamespaceNothingOfOthersIsCopiedOrLedTo(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	shared, east := *s, s.East.In("default")
 	shared.Logical = s.Logical.In("default")

@@ -52,6 +52,7 @@ func TestOverridesTakeARightOfTheirOwn(t *testing.T) {
 
 // TestWhatOverridesMakePassesTheAdmissionOfTheLogicalCluster is about what admission above would have refused of a user.
 func TestWhatOverridesMakePassesTheAdmissionOfTheLogicalCluster(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	id := strings.TrimPrefix(s.Namespace, "e2e-")
 	t.Cleanup(func() {

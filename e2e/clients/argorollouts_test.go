@@ -83,6 +83,7 @@ func withImage(image string, count int) func([]*corev1.Pod) bool {
 
 // Argo Rollouts has no Deployments: it makes ReplicaSets and scales them step by step, labels their pods, and waits for Jobs.
 func TestArgoRollouts(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	l := s.Logical
 	s.InstallCRDs(tools.ArgoRollouts, "manifests/crds/*-crd.yaml")

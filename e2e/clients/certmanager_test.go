@@ -66,6 +66,7 @@ spec:
 // cert-manager makes Secrets of its custom resources and of annotated Ingresses. They reach the clusters that run what uses them, and the key
 // of the authority stays above.
 func TestCertManager(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	l := s.Logical
 	s.InstallCRDs(tools.CertManager, "deploy/crds/crd-*.yaml")

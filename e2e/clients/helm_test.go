@@ -230,6 +230,7 @@ func (r release) wantNothingLeft() {
 }
 
 func TestAFailedUpgradeIsRolledBack(t *testing.T) {
+	framework.Long(t)
 	r := newRelease(t)
 	r.helm(r.to("install", "2m")...)
 	expect.Refused(t, r.Logical.TryHelm(r.home, r.to("upgrade", "5s", "--rollback-on-failure", "--set", "web.image=registry.invalid/web:2")...), "rolled back")

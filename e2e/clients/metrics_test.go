@@ -171,6 +171,7 @@ spec:
 }
 
 func TestAnAutoscalerScalesAStatefulSet(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Database("db", 1, manifests.SetOn("west"), func(set *appsv1.StatefulSet) {
 		set.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
@@ -183,6 +184,7 @@ func TestAnAutoscalerScalesAStatefulSet(t *testing.T) {
 }
 
 func TestClustersWithoutMetricsAreNamed(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	expect.RolledOut(s, "web", 2)
@@ -234,6 +236,7 @@ func TestClustersWithoutMetricsAreNamed(t *testing.T) {
 
 // Somebody applies the manifest of metrics-server by habit; somebody else has an adapter and means it.
 func TestAMetricsAPIOfOnesOwn(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	clustersAnswer := func() error {
 		nodes, err := top(s.Logical, "nodes")

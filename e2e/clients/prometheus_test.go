@@ -59,6 +59,7 @@ spec: {groups: [{name: web, rules: [{alert: Down, expr: "up == 0"}]}]}
 // The Prometheus operator makes StatefulSets, Services, Secrets and ConfigMaps of its custom resources, and reads pods for their status.
 // Its webhooks validate them and convert between their versions.
 func TestThePrometheusOperator(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	l := s.Logical
 	s.InstallCRDs(tools.PrometheusOperator, "example/prometheus-operator-crd-full/*.yaml")

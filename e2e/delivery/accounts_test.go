@@ -99,6 +99,7 @@ func TestNobodyHasAnApplicationActAsWhomHeMayNotBe(t *testing.T) {
 
 // Rights are the ServiceAccount's to give: what it writes is compared, put back and pruned as all else, and a release that could not prune is refused.
 func TestWhatGivesRightsIsComparedAndPruned(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	patient := *s
 	patient.Logical = s.Logical.Within(2 * time.Minute)

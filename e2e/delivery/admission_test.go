@@ -98,6 +98,7 @@ const evilSecond = `
 // The Deployment above shows what the first target has, or what users have applied. So what the second one has is asked about before the release
 // begins, or never.
 func TestWebhooksDenyWhatOneTargetAloneHas(t *testing.T) {
+	framework.Long(t)
 	for name, test := range map[string]struct{ applied, app string }{
 		"of manifests": {app: strings.Replace(stagedApp("web:1", []string{"{name: K8S_SYNC}"}), "[{name: first, cluster: east}]", evilSecond, 1)},
 		"of what users apply": {applied: manifests.Edited(manifests.Deployment("web", 1), func(d *appsv1.Deployment) { d.Labels = map[string]string{"app": "web"} }), app: `
@@ -126,6 +127,7 @@ spec:
 
 // What somebody has set of the Deployment above is not what clusters hold.
 func TestAPolicyIsAskedAboutTheManifestAlone(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	registerWebhook(s, "ValidatingWebhookConfiguration", "apps", "deployments", func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		if strings.Contains(string(request.Object.Raw), `"terminationGracePeriodSeconds":7`) {
@@ -160,6 +162,7 @@ spec: {template: {spec: {terminationGracePeriodSeconds: 7}}}
 }
 
 func TestDeliveryAloneSaysWhatClustersHoldOtherwise(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	ed := given(s, "ed", "edit", "patch services")
 	delivery := somebody{s, []string{"--as=" + manifold.DeliveryUser}}

@@ -209,6 +209,7 @@ func TestAReleaseIsMeasuredByMetrics(t *testing.T) {
 }
 
 func TestWhatPrometheusDoesNotTellIsBad(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	p := startPrometheus(s)
 	measure := func(query, more string) []string {

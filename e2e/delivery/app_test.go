@@ -208,6 +208,7 @@ func TestWhatAnApplicationMadeGoesWithIt(t *testing.T) {
 }
 
 func TestAnApplicationTellsWhatRunsWhere(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(`
 apiVersion: delivery.manifold.dev/v1alpha1

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
@@ -40,6 +41,7 @@ func stageRuns(id string) func(v1alpha1.Release) bool {
 }
 
 func TestBlueAndGreenAreSetsOfClusters(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	patient := *s
 	patient.Logical, patient.West = s.Logical.Within(3*time.Minute), s.West.Within(3*time.Minute)

@@ -93,6 +93,7 @@ func awaitShown(s *framework.Scenario, want []string, args ...string) {
 }
 
 func TestRevisionsAreTriedReleasedAndTakenBackByCommands(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manualApp("web:1"))
 	awaitRevision(s, 1)

@@ -154,6 +154,7 @@ func TestDriftIsWhatSomebodyHasChangedAndNothingElse(t *testing.T) {
 }
 
 func TestFieldsThatAreIgnoredAreNeitherShownNorPutBack(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(standardApp(`{heal: true, ignore: [{kind: ConfigMap, jsonPointers: [/data/colour]}, {kind: Deployment, jsonPointers: [/metadata/annotations/team]}]}`))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
@@ -175,6 +176,7 @@ func TestFieldsThatAreIgnoredAreNeitherShownNorPutBack(t *testing.T) {
 
 // A webhook that changes what is applied would change it again: that is no drift, and what somebody changes of it is.
 func TestWhatAWebhookChangesIsNoDrift(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	registerWebhook(s, "MutatingWebhookConfiguration", "", "configmaps", replacing(`"colour":"blue"`, "/data/colour", "navy"))
 	s.Logical.Poll("the webhook is asked", func() error {
@@ -192,6 +194,7 @@ func TestWhatAWebhookChangesIsNoDrift(t *testing.T) {
 }
 
 func TestAClusterThatHaltsIsShownAsUnknownSoon(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	s.Logical.Apply(standardApp("{}"))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)

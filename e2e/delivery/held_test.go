@@ -121,6 +121,7 @@ func TestWhatUsersApplyIsHeldUntilItIsReleased(t *testing.T) {
 
 // What the other target gets never goes through admission as an object of the logical cluster.
 func TestAPatchForOneTargetGivesItsPodsNothingThatAdmissionRefuses(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("label", "namespace", s.Namespace, "pod-security.kubernetes.io/enforce=baseline")
 	patched := strings.Replace(inBoth, "cluster: west}", `cluster: west, patches: [{target: {kind: Deployment}, patch: '[{"op":"add","path":"/spec/template/spec/hostPID","value":true}]'}]}`, 1)

@@ -9,6 +9,7 @@ import (
 )
 
 func TestHowWellAnApplicationIsDeliveredIsShownAndCounted(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	app := func(image string) string {
 		return webApp("targets: [{name: first, cluster: east}]\n", webDeployment(image, 1))

@@ -48,6 +48,7 @@ func measuredByJobs(fields, options string, jobs ...string) []string {
 }
 
 func TestAReleaseIsMeasuredByJobs(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "serviceaccount", "prober")
 	stages := func(first string) []string {
@@ -93,6 +94,7 @@ func TestAReleaseIsMeasuredByJobs(t *testing.T) {
 }
 
 func TestAJobThatTakesTooLongIsABadMeasurement(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	releases(s, measuredByJobs("", "duration: 1m,", fmt.Sprintf(`{image: "%s", run: sleep 1000, timeout: 3s, interval: 1s, failureLimit: 1}`, stays)))
 	failed := awaitPhase(s, "web-v2", v1alpha1.ReleaseRolledBack)
@@ -101,6 +103,7 @@ func TestAJobThatTakesTooLongIsABadMeasurement(t *testing.T) {
 }
 
 func TestAJobThatMeasuresEndsWithItsStage(t *testing.T) {
+	framework.Long(t)
 	for name, test := range map[string]struct {
 		fields, options string
 		order           []string
@@ -139,6 +142,7 @@ func TestAJobThatMeasuresEndsWithItsStage(t *testing.T) {
 
 // The Job ends while nobody looks.
 func TestAMeasurementIsTakenOnceThoughTheServerIsKilled(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	releases(s, measuredByJobs("", "", fmt.Sprintf(`{image: "%s", run: measure}`, stays)))
 	awaitStage(s, "web-v2", "measure", v1alpha1.StageRunning)

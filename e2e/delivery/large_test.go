@@ -102,6 +102,7 @@ func watchVersions(s *framework.Scenario, side *framework.Side) *saysVersion {
 }
 
 func TestAnApplicationOfManyObjects(t *testing.T) {
+	framework.Long(t)
 	count := someObjects
 	if asked, err := strconv.Atoi(os.Getenv("DELIVERY_OBJECTS")); err == nil {
 		count = max(asked, together)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestTheLogOfARelease(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(release)
 	path := "/apis/delivery.manifold.dev/v1alpha1/namespaces/" + s.Namespace + "/releases/web-x2f/log"

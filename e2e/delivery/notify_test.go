@@ -68,6 +68,7 @@ func hook(s *framework.Scenario, url string) string {
 }
 
 func TestEachEventIsToldOnceAlsoByAnotherProcess(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	r := newReceiver(t)
 	releases(s, []string{"{name: WAIT_APPROVAL, id: agree}", "{name: K8S_PRIMARY_ROLLOUT, id: primary}"}, hook(s, r.URL))
@@ -96,6 +97,7 @@ func TestEachEventIsToldOnceAlsoByAnotherProcess(t *testing.T) {
 }
 
 func TestAReceiverThatMayNotBeCalledIsToldOf(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(inlineApp("blue", hook(s, "http://169.254.169.254/hook")))
 	awaitTold(s, v1alpha1.ApplicationNotified, "the address 169.254.169.254:80 may not be called")

@@ -192,6 +192,7 @@ func TestAPipeCDFileIsReadFromARepository(t *testing.T) {
 }
 
 func TestAPipeCDFileIsImportedByTheCommand(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	patient := *s
 	patient.Logical = s.Logical.Within(2 * time.Minute)
@@ -218,6 +219,7 @@ func TestAPipeCDFileIsImportedByTheCommand(t *testing.T) {
 }
 
 func TestAProviderThatThereIsNotFailsBeforeAnythingIsApplied(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	r := newGitRepository(t)
 	file, _, _ := strings.Cut(pipecdFile, "  service:")
@@ -232,6 +234,7 @@ func TestAProviderThatThereIsNotFailsBeforeAnythingIsApplied(t *testing.T) {
 }
 
 func TestNamesOfPipedAreForTheApplicationToSay(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	r := newGitRepository(t)
 	file := strings.Replace(pipecdFile, "      - name: WAIT_APPROVAL\n", `      - name: ANALYSIS
@@ -252,6 +255,7 @@ func TestNamesOfPipedAreForTheApplicationToSay(t *testing.T) {
 
 // A baseline is of the revision that runs, and has the number of the canary in every cluster. What one target has otherwise than the first, its copies have too.
 func TestABaselineRunsBesideTheCanaryInEveryCluster(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	app := func(image string) string {
 		return strings.Replace(stagedApp(image, []string{

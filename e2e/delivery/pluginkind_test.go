@@ -66,6 +66,7 @@ func TestNoRightInANamespaceMakesAPluginRun(t *testing.T) {
 }
 
 func TestPluginsExplainThemselvesAndRefuseWhatCannotBeByPath(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	for path, want := range map[string]string{
 		"plugin.spec.sha256":                        "A program whose checksum is another one is never run",
@@ -93,6 +94,7 @@ func TestPluginsExplainThemselvesAndRefuseWhatCannotBeByPath(t *testing.T) {
 }
 
 func TestPluginsAreImportedShownAndRestarted(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	folder := t.TempDir()
 	program, file := filepath.Join(folder, "wait"), filepath.Join(folder, "piped.yaml")

@@ -38,6 +38,7 @@ func awaitEndpoints(side *framework.Side, want int) {
 }
 
 func TestRequestsAreSharedOutByNumbersOfPods(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	app := func(image string) string {
 		return routedApp(image, "{method: Replicas, drainSeconds: 1}", "{canary: 50}", "{primary: 100}") + autoscaled

@@ -44,6 +44,7 @@ func ingressOf(side *framework.Side, name string) string {
 
 // An Ingress is made for a host, and another one by which nginx gives the canary its share. Both go with what asks for them.
 func TestNginxSharesOutTheRequestsToAHost(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	app := func(image string) string {
 		return routedApp(image, "{method: Ingress, host: nginx.example.com, nginxCanary: true, drainSeconds: 1}", "{canary: 20}", "{primary: 100}")

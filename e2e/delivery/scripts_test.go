@@ -103,6 +103,7 @@ func awaitNoPods(s *framework.Scenario) {
 }
 
 func TestAScriptThatTakesTooLongIsEnded(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	releases(s, []string{fmt.Sprintf(`{name: SCRIPT_RUN, id: sleep, timeout: 5s, with: {image: "%s", run: sleep 1000}}`, stays), "{name: K8S_PRIMARY_ROLLOUT, id: primary}"})
 	failed := awaitPhase(s, "web-v2", v1alpha1.ReleaseRolledBack)
@@ -111,6 +112,7 @@ func TestAScriptThatTakesTooLongIsEnded(t *testing.T) {
 }
 
 func TestAScriptEndsWithTheReleaseThatIsCancelled(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	releases(s, []string{fmt.Sprintf(`{name: SCRIPT_RUN, id: sleep, with: {image: "%s", run: sleep 1000, onRollback: wake}}`, stays), "{name: K8S_PRIMARY_ROLLOUT, id: primary}"})
 	running := awaitStage(s, "web-v2", "sleep", v1alpha1.StageRunning)
@@ -131,6 +133,7 @@ func TestAScriptEndsWithTheReleaseThatIsCancelled(t *testing.T) {
 }
 
 func TestTheLogHasWhatAScriptHasWritten(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	releases(s, []string{fmt.Sprintf(`{name: SCRIPT_RUN, id: talk, with: {image: "%s", run: talk}}`, stays), "{name: K8S_PRIMARY_ROLLOUT, id: primary}"})
 	running := awaitStage(s, "web-v2", "talk", v1alpha1.StageRunning)

@@ -67,6 +67,7 @@ func awaitStage(s *framework.Scenario, revision, id string, phase v1alpha1.Stage
 }
 
 func TestAStageThatTakesTooLongIsTakenBack(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	releases(s, []string{"{name: K8S_PRIMARY_ROLLOUT, id: primary}", "{name: WAIT, id: rest, timeout: 2s, with: {duration: 1h}}"})
 	failed := awaitPhase(s, "web-v2", v1alpha1.ReleaseRolledBack)
@@ -110,6 +111,7 @@ func TestAnApprovalThatHasExpiredDoesNotCount(t *testing.T) {
 }
 
 func TestAStageIsSkippedForACommitThatSaysSo(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	r := newGitRepository(t)
 	commit := func(message, image string) {

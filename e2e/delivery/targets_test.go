@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
@@ -16,6 +17,7 @@ func twoTargets(image, targets string) string {
 }
 
 func TestATargetThatIsTakenOutIsLeft(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(twoTargets("web:1", "{name: first, cluster: east}, {name: second, cluster: west}"))
 	awaitRevision(s, 1)
@@ -50,6 +52,7 @@ func TestATargetThatIsTakenOutIsLeft(t *testing.T) {
 
 // A target follows its clusters at once, by what it runs: a newer revision that nobody has released stays where it is.
 func TestATargetFollowsItsClustersAtOnce(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	label := "follow-" + s.Namespace
 	labelled := func(cluster, value string) {

@@ -23,6 +23,7 @@ func configMapFile(name, colour string) string {
 }
 
 func TestTheFilesOfACommitSayWhatIsReleasedAndByWhichStages(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	r := newGitRepository(t)
 	r.commit("the first", map[string]string{
@@ -98,6 +99,7 @@ func announce(s *framework.Scenario, application, ref, secret string) int {
 }
 
 func TestAPushIsReleasedAtOnce(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	r := newGitRepository(t)
 	r.commit("the first", map[string]string{"web/settings.yaml": configMapFile("settings", "blue")})

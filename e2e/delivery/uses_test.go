@@ -39,6 +39,7 @@ func byPlugin(url, plugin string, lines ...string) string {
 }
 
 func TestWhoMayUseAPluginHasItDeliverFilesThatAreNoManifests(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	who := "pat-" + s.Namespace
 	s.Logical.Apply(strings.ReplaceAll(user, "USER", who))

@@ -74,6 +74,7 @@ func TestTheAddressOfALostClusterLeavesWithItsWorkloads(t *testing.T) {
 
 // TestADrainOfAnAddressGoesOnAfterARestart kills the process while an address is drained: whoever comes after it waits as long, and no longer.
 func TestADrainOfAnAddressGoesOnAfterARestart(t *testing.T) {
+	framework.Long(t)
 	const drain = 25 * time.Second
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), balanced)

@@ -52,6 +52,7 @@ func TestATakenNameIsReportedAndNeverOverwritten(t *testing.T) {
 }
 
 func TestATakenNameOfADependentIsReported(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	expect.NamespaceIn(s, s.East)
 	s.East.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=foreign")
@@ -139,6 +140,7 @@ func TestTheDefaultNamespaceIsShared(t *testing.T) {
 
 // TestWhatAnotherLogicalClusterOwnsIsLeftAlone is about two logical clusters in front of one physical cluster.
 func TestWhatAnotherLogicalClusterOwnsIsLeftAlone(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	expect.NamespaceIn(s, s.East)
 	other := manifests.Edited(manifests.Deployment("shared", 1), func(d *appsv1.Deployment) {

@@ -131,6 +131,7 @@ func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
 }
 
 func TestAClusterThatIsGoneForGoodLeavesNothingStuck(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north")
 	s.Logical.Apply(quick(manifests.Pinned(manifests.Deployment("lost", 2), "north")), quick(manifests.Pinned(manifests.Deployment("split", 6), "*")), quick(manifests.Pinned(manifests.Deployment("going", 1), "north")))
@@ -187,6 +188,7 @@ func revive(ctx context.Context, cluster *stock.Cluster) error {
 }
 
 func TestTwoLogicalClustersShareAPhysicalOne(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north")
 	north := s.Side("north")

@@ -244,6 +244,7 @@ func TestAClusterThatHaltsLeavesEverythingElseWorking(t *testing.T) {
 }
 
 func TestAClusterThatCrashesIsSpared(t *testing.T) {
+	framework.Long(t)
 	o := begin(t)
 	west := o.Environment.Clusters["west"]
 	stop := o.look()

@@ -18,6 +18,7 @@ import (
 
 // A silent cluster may still run what it ran. Nobody else may, however little manifold itself remembers.
 func TestOrdinalsOfASilentClusterStartNowhereElse(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west")), manifests.Database("other", 2, manifests.SetOn("east")))
 	expect.SetRolledOut(s, "db", 3)

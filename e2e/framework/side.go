@@ -9,7 +9,7 @@ import (
 
 // Deadline is how long a claim may take to come true, unless a test says otherwise. It is generous, so that a busy machine fails no
 // test; what is true earlier is seen earlier.
-const Deadline = time.Minute
+const Deadline = 3 * time.Minute
 
 // Side is an API as one Scenario sees it: its namespace, and failures that end the test.
 type Side struct {

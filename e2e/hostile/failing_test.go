@@ -54,6 +54,7 @@ var failures = []http.HandlerFunc{
 // TestAnAPIServerThatFailsNowAndThenLosesNothing has two of three requests to west fail, each in another way, while workloads are made, scaled and deleted and all
 // watches end again and again. What runs there goes on, east does as it is told, and west catches up by itself.
 func TestAnAPIServerThatFailsNowAndThenLosesNothing(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	a.create(deployment("kept", 2, "west"))
 	a.create(deployment("both", 4, "east,west"))

@@ -21,6 +21,7 @@ import (
 
 // TestAWithheldDeletionHoldsItsOwnAlone has west go on showing what it was told to delete, of every kind. What is in east too goes there.
 func TestAWithheldDeletionHoldsItsOwnAlone(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	west, east := a.Environment.Physical["west"], a.Environment.Physical["east"]
 	a.create(deployment("both", 2, "east,west"))
@@ -103,6 +104,7 @@ func TestAWithheldDeletionHoldsItsOwnAlone(t *testing.T) {
 // TestPromisesDrawNothing has west claim to be the largest cluster in the best region, and to have what others wait for. That it is not for want of
 // being heard is what TestPromisesThatAreBelievedDrawWhatMayRunAnywhere shows.
 func TestPromisesDrawNothing(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	stop := a.west.Change(resource("", "v1", "nodes").GroupResource(), func(node *unstructured.Unstructured) bool {
 		for _, field := range []string{"capacity", "allocatable"} {
@@ -137,6 +139,7 @@ func TestPromisesDrawNothing(t *testing.T) {
 // TestPromisesThatAreBelievedDrawWhatMayRunAnywhere has west promise as much as a cluster may have that has grown, in the region of east. What may
 // run anywhere is drawn by that, with what it needs and nothing else; what must not run in west is not, and what ran before stays where it is.
 func TestPromisesThatAreBelievedDrawWhatMayRunAnywhere(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	words := map[string]string{}
 	for _, name := range []string{"needed", "kept", "unnamed"} {

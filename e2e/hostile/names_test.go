@@ -27,6 +27,7 @@ func owner(of *unstructured.Unstructured) []any {
 // TestNamesAndOrdinalsOfOthersStayTheirs has west run pods of the names that pods of its share have in east, and made before them, and of the
 // ordinals that are east's, with their claims; and say that it runs all ordinals.
 func TestNamesAndOrdinalsOfOthersStayTheirs(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	a.create(deployment("both", 2, "east,west"))
 	alone := pin(manifest(statefulSets, "set", honestImage), "east")

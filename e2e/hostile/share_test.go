@@ -286,6 +286,7 @@ func (a *arena) podsOf(app string) []*corev1.Pod {
 // TestStubsFetchNoSecrets has west hold empty Secrets of the right marks and UIDs, and pods of its share, and of nobody, that name them in
 // every way there is.
 func TestStubsFetchNoSecrets(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	word, err := watchword()
 	if err != nil {

@@ -213,6 +213,7 @@ func frame(obj runtime.Object) []byte {
 
 // TestNothingOfAnAnswerIsTooMuch has west answer by what fills memory, or breaks who reads it, all at once.
 func TestNothingOfAnAnswerIsTooMuch(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	var stops []func()
 	over, end := context.WithCancel(t.Context())
@@ -285,6 +286,7 @@ func TestNothingOfAnAnswerIsTooMuch(t *testing.T) {
 // TestACustomStatusThatIsTooDeepIsTold has west give a custom object a status that is nested deeper than anything is read. It is cut off before anybody
 // knows whose it is, so the condition of the cluster tells of it by its kind, and the object that it is left out. What else west has of the kind goes on.
 func TestACustomStatusThatIsTooDeepIsTold(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	var deep any = "bottom"
 	for range 400 {

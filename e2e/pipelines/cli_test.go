@@ -188,6 +188,7 @@ func TestW29W30AllVersionsAreAskedForAtOnce(t *testing.T) {
 }
 
 func TestW39VersionsAreThoseThatTheCallerMayList(t *testing.T) {
+	framework.Long(t)
 	s := scenario(t)
 	other := namespace(s, "other")
 	s.Logical.Apply(deployed("web", "registry.example/mine:1.1", "app: web"))

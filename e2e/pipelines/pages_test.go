@@ -28,6 +28,7 @@ func written(t *testing.T, name string, content []byte) string {
 // TestW31ThePagesFromAnEmptyRepositoryToProdAndFromCIAreTrue does what both pages say, one after the other, as they are about one app. Of its own it has what the pages
 // leave to their readers: the forge and its token, where the webhooks are, and a CI that runs the last step.
 func TestW31ThePagesFromAnEmptyRepositoryToProdAndFromCIAreTrue(t *testing.T) {
+	framework.Long(t)
 	address := freeAddress(t)
 	s := framework.NewScenario(t, framework.StartOwn(t, framework.Options{
 		Clusters: []string{"east", "west"}, ManifoldArgs: []string{"--promotion-webhook-address=" + address, "--outbound-networks=127.0.0.0/8"},
@@ -62,6 +63,7 @@ func TestW31ThePagesFromAnEmptyRepositoryToProdAndFromCIAreTrue(t *testing.T) {
 
 // TestThePageForWhoComesFromWeaveGitOpsIsTrue begins with Weave's own definition of the kind, and with the manifests that were applied with it.
 func TestThePageForWhoComesFromWeaveGitOpsIsTrue(t *testing.T) {
+	framework.Long(t)
 	s := framework.NewScenario(t, framework.StartOwn(t, framework.Options{Clusters: []string{"dev"}}))
 	definitions, err := filepath.Abs(definitions)
 	if err != nil {

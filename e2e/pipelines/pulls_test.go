@@ -102,6 +102,7 @@ func TestW22W23W43AVersionIsPromotedByThePullRequestThatPeopleMerge(t *testing.T
 
 // TestW43TheTagThatAKustomizationGivesAnImageIsPromotedWithoutAMarker has the manifest in a base, which no environment has of its own.
 func TestW43TheTagThatAKustomizationGivesAnImageIsPromotedWithoutAMarker(t *testing.T) {
+	framework.Long(t)
 	s := scenario(t)
 	dev, prod := namespace(s, "dev"), namespace(s, "prod")
 	overlay := func(namespace, tag string) string {
@@ -132,6 +133,7 @@ func TestW43TheTagThatAKustomizationGivesAnImageIsPromotedWithoutAMarker(t *test
 }
 
 func TestW25APromotionThatTheRepositoryDoesNotTakeResumesOnceItDoes(t *testing.T) {
+	framework.Long(t)
 	s, forge, dev, prod := fleet(t, func(*framework.Scenario, string) string { return "" })
 	forge.Commit("main", map[string]string{"copy/web.yaml": promotable(prod, "1.0", "")})
 	s.Logical.In(dev).Apply(promotable(dev, "2.0", ""))

@@ -15,6 +15,7 @@ import (
 
 // TestW28W39WhatAPipelineUsesItUsesForAsLongAsItsAuthorMay takes the rights to a Secret and a ServiceAccount from who has named them, and gives them back.
 func TestW28W39WhatAPipelineUsesItUsesForAsLongAsItsAuthorMay(t *testing.T) {
+	framework.Long(t)
 	p := startPromotions(t)
 	for _, namespace := range []string{p.dev, p.staging, p.prod} {
 		p.Logical.In(namespace).Kubectl("create", "rolebinding", "author", "--clusterrole=manifold-pipelines-targets", "--user=author")

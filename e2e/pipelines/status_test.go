@@ -207,6 +207,7 @@ func alone(s *framework.Scenario, cluster, suffix string) *framework.Side {
 }
 
 func TestW35W37W38W41W42DevShowsAnotherVersionThanProdOfWhatFluxRunsThere(t *testing.T) {
+	framework.Long(t)
 	s := scenario(t)
 	flux(s)
 	allow(s)
@@ -266,6 +267,7 @@ func asked(s *framework.Scenario, cluster, which string) (out int) {
 
 // TestW38ATargetIsShownForAsLongAsItsAuthorMaySeeIt takes rights from who has named the targets of a pipeline, and gives them back.
 func TestW38ATargetIsShownForAsLongAsItsAuthorMaySeeIt(t *testing.T) {
+	framework.Long(t)
 	s := scenario(t)
 	prod := namespace(s, "prod")
 	s.Logical.Apply(deployed("web", "registry.example/web:1.1", "app: web"))

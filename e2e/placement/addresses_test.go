@@ -91,6 +91,7 @@ func TestAnAddressLeavesItsStatusBeforeTheReplicasBehindItGo(t *testing.T) {
 
 // TestAnAddressReturnsWithTheShare has users of a cluster led there again when what they reach is to stay after all.
 func TestAnAddressReturnsWithTheShare(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), balanced("3600"))
 	expect.RolledOut(s, "web", 2)

@@ -24,6 +24,7 @@ func bring(s *framework.Scenario, in *framework.Side, name string, value int) {
 }
 
 func TestAnApplicationBringsAPriorityClass(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north", "--allow-priority-classes", "1000")
 	north := s.Side("north")

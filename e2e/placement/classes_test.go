@@ -95,6 +95,7 @@ func TestAWorkloadGoesWhereItsClassIs(t *testing.T) {
 }
 
 func TestARuntimeClassIsLookedForInTheClusters(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	class := s.Namespace
 	manifest := "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: " + class + "}\nhandler: sandboxed\n"

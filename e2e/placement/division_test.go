@@ -70,6 +70,7 @@ func TestPoliciesDivideWhatTheySelect(t *testing.T) {
 }
 
 func TestAChangedPolicyDividesAgain(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	policy := `
 apiVersion: manifold.dev/v1alpha1
@@ -102,6 +103,7 @@ spec:
 }
 
 func TestAPolicyOfTheNamespaceWinsOverThoseOfAll(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	wide := `
 apiVersion: manifold.dev/v1alpha1

@@ -85,6 +85,7 @@ func TestADrainMovesEverythingOffWithoutAnOutage(t *testing.T) {
 }
 
 func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	undrain(s, "west")
 	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("west"), manifests.Outcome("stay")))
@@ -103,6 +104,7 @@ func TestADrainLetsJobsEndUnlessItIsForced(t *testing.T) {
 }
 
 func TestADrainLeavesWhatHasVolumesUnlessItsUserGivesThemUp(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	undrain(s, "west")
 	s.Disks(s.East, 1)

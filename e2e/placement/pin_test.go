@@ -196,6 +196,7 @@ func checkSticky(t *testing.T, way string, before, after placement.Decision) {
 
 // TestAFreshDivisionNeverRunsTwice is about the moment when a new Deployment of 8 ran 8 on each cluster before it was divided.
 func TestAFreshDivisionNeverRunsTwice(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	most := map[string]int32{}
 	stop := framework.Watch([]*framework.Side{s.East, s.West}, func(now map[string][]*appsv1.Deployment) {

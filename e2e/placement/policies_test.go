@@ -33,6 +33,7 @@ func awaitDivided(s *framework.Scenario, name string, want placement.Decision) {
 }
 
 func TestGroupsOverflowAndGetBack(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	policy := `
 apiVersion: manifold.dev/v1alpha1
@@ -69,6 +70,7 @@ spec:
 }
 
 func TestASpreadIsEvenWhateverRoomThereIs(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(`
 apiVersion: manifold.dev/v1alpha1
@@ -106,6 +108,7 @@ spec:
 }
 
 func TestOverridesChangeWhatOneClusterHolds(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	policy := `
 apiVersion: manifold.dev/v1alpha1

@@ -37,6 +37,7 @@ func TestWhatFitsNowhereSaysWhy(t *testing.T) {
 }
 
 func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	result := s.Logical.TryInput(manifests.Pinned(manifests.Deployment("web", 2), "north"), "apply", "-f", "-")
 	if result.Code != 0 {

@@ -57,6 +57,7 @@ func awaitNote(s *framework.Scenario, name, says string) {
 
 // TestWhatAClusterCannotScheduleGoesElsewhere has clusters whose nodes have room by their sum, and no node that a pod fits on.
 func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
+	framework.Long(t)
 	s := undisturbed(t) // one of its workloads takes most of what east has
 	s.Logical.Apply(brief)
 
@@ -258,6 +259,7 @@ spec:
 
 // TestHigherPriorityTakesRoomOfLower fills both clusters, and then wants room for something that matters more.
 func TestHigherPriorityTakesRoomOfLower(t *testing.T) {
+	framework.Long(t)
 	s := undisturbed(t)
 	for _, side := range []*framework.API{s.Environment.Logical, s.Environment.Physical["east"], s.Environment.Physical["west"]} {
 		class := &schedulingv1.PriorityClass{}

@@ -163,6 +163,7 @@ func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
 }
 
 func TestClaimsAreKeptOrNotAsTheStatefulSetSays(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Disks(s.East, 2)
 	s.Logical.Apply(manifests.Database("db", 2, manifests.SetOn("east"), manifests.WithDisks(s), keeping(appsv1.DeletePersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)))

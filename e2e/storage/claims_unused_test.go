@@ -62,6 +62,7 @@ func TestAClaimThatNothingUsesIsBoundWhereItsNamespaceIs(t *testing.T) {
 }
 
 func TestAClaimThatNothingUsesGoesToAClusterThatHasItsClass(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Disks(s.East, 1)
 	s.Logical.Apply(unused(s, "data"))

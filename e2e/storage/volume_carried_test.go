@@ -130,6 +130,7 @@ func TestAVolumeMadeByHandGoesWithItsClaim(t *testing.T) {
 }
 
 func TestAVolumeOfAClassThatNobodyMakesIsFoundBySize(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north", "--allow-volumes")
 	north, class := s.Side("north"), s.Namespace
@@ -217,6 +218,7 @@ func TestAVolumeOfAnothersNameIsNotTouched(t *testing.T) {
 }
 
 func TestAClaimGetsNothingOfTheVolumeOfAnotherNamespace(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace

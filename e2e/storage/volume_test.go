@@ -57,6 +57,7 @@ func TestPodsFollowTheirVolumes(t *testing.T) {
 }
 
 func TestAClaimOfAUserGrowsWhereItIs(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Disks(s.East, 1)
 	s.Logical.Apply(fmt.Sprintf(`

@@ -77,6 +77,7 @@ func TestADisruptionBudgetIsDividedWithItsDeployment(t *testing.T) {
 
 // TestAPodOfEitherClusterMayBeTheOneThatIsEvicted: of a budget of one pod, only one cluster has a part.
 func TestAPodOfEitherClusterMayBeTheOneThatIsEvicted(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), disruptionBudget("web", "maxUnavailable: 1"))
 	expect.RolledOut(s, "web", 2)

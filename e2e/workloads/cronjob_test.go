@@ -16,6 +16,7 @@ import (
 )
 
 func TestAJobIsMadeOfACronJobByHand(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.CronJob("nightly", "", "  suspend: true\n"))
 	s.Logical.Kubectl("create", "job", "now", "--from=cronjob/nightly")
@@ -60,6 +61,7 @@ func TestACronJobRunsAbove(t *testing.T) {
 
 // TestCronJobsHeedWhatStillRuns waits for two minutes to begin.
 func TestCronJobsHeedWhatStillRuns(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	for _, policy := range []string{"Replace", "Forbid", "Allow"} {
 		s.Logical.Apply(manifests.CronJob(strings.ToLower(policy), "stay", "  concurrencyPolicy: "+policy+"\n"))
@@ -109,6 +111,7 @@ func runningJobs(n int) func([]*batchv1.Job) bool {
 
 // TestJobsOfOneNameFollowEachOther does what hooks of Helm do.
 func TestJobsOfOneNameFollowEachOther(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	seen := map[string]bool{}
 	for i := range 4 {

@@ -18,6 +18,7 @@ import (
 // TestACustomResourceOutlivesFaults takes copies through a restart, a move, a silent cluster, a definition that vanishes below, and the
 // removal of a cluster.
 func TestACustomResourceOutlivesFaults(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north", "--allow-kind", "*.custom.e2e.example.com")
 	north := s.Side("north")

@@ -350,6 +350,7 @@ func TestADependentGoesWhereItIsPinnedItself(t *testing.T) {
 
 // TestACustomResourceWithoutAStatusSubresource is about a kind whose generation counts what its status says.
 func TestACustomResourceWithoutAStatusSubresource(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	k := customKind{"springs", "Spring"}
 	for _, side := range []*framework.Side{s.Logical, s.East} {

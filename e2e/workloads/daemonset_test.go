@@ -133,6 +133,7 @@ func TestADaemonSetGoesWhereItsPinSays(t *testing.T) {
 }
 
 func TestADaemonSetFindsItsNodesBelow(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	east := nodesOf(s, s.East)
 	onOne := func(host string) func(*appsv1.DaemonSet) {

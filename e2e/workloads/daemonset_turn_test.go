@@ -13,6 +13,7 @@ import (
 
 // A rollout that goes wrong costs as many pods as may be out of service, and not that many in each cluster.
 func TestABadDaemonSetStopsInTheFirstCluster(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	nodes := nodesOf(s, s.East) + nodesOf(s, s.West)
 	s.Logical.Apply(manifests.DaemonSet("agent", "east,west"))

@@ -85,6 +85,7 @@ func TestADeletedWorkloadCanBeCreatedAgainAtOnce(t *testing.T) {
 }
 
 func TestEveryWayOfDeletingEnds(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	expect.RolledOut(s, "web", 2)

@@ -61,6 +61,7 @@ func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
 }
 
 func TestWhatEndsAlthoughSomebodyHoldsIt(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	emptied := framework.NewScenario(t, s.Environment)
 	const hold = `{"metadata":{"finalizers":["example.com/x","manifold.dev/projection"]}}`

@@ -14,6 +14,7 @@ import (
 )
 
 func TestARemovedClusterIsLeftWhenItsJobsHaveEnded(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north")
 	north := s.Side("north")

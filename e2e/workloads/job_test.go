@@ -113,6 +113,7 @@ func TestASuspendedJobWaits(t *testing.T) {
 }
 
 func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 6, 1, manifests.JobOn("east"), manifests.Outcome("stay")))
 	framework.Await(s.Logical, "sums", "runs", runs(1))
@@ -153,6 +154,7 @@ func TestAJobMadeAnewRunsAgain(t *testing.T) {
 }
 
 func TestEveryWayOfDeletingAJobEnds(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	for _, test := range []struct {
 		how  []string
@@ -177,6 +179,7 @@ func TestEveryWayOfDeletingAJobEnds(t *testing.T) {
 }
 
 func TestAFinishedJobGoesWhenItsTimeIsOver(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east"), func(job *batchv1.Job) { job.Spec.TTLSecondsAfterFinished = ptr.To[int32](1) }))
 	framework.Await(s.East, "sums", "has no time of its own", func(job *batchv1.Job) bool { return job.Spec.TTLSecondsAfterFinished == nil })
@@ -187,6 +190,7 @@ func TestAFinishedJobGoesWhenItsTimeIsOver(t *testing.T) {
 }
 
 func TestAFinishedJobIsNotBegunAnew(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 1, 1, manifests.JobOn("east")))
 	s.Logical.Kubectl("wait", "job/sums", "--for=condition=complete", "--timeout=60s")
@@ -224,6 +228,7 @@ func TestAJobOfAnotherControllerStaysAbove(t *testing.T) {
 }
 
 func TestAPolicyDividesJobsByName(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(`
 apiVersion: manifold.dev/v1alpha1
@@ -313,6 +318,7 @@ spec:
 }
 
 func TestAPolicyRunsAJobInEveryCluster(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(`
 apiVersion: manifold.dev/v1alpha1

@@ -141,6 +141,7 @@ func TestPodsOutliveTheirOwner(t *testing.T) {
 
 // The common way to change what cannot be changed: the new StatefulSet takes over pods and claims, where they are.
 func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Disks(s.West, 3)
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west"), manifests.WithDisks(s)))
@@ -169,6 +170,7 @@ func TestAStatefulSetIsMadeAnewAroundItsPods(t *testing.T) {
 
 // Operators make a StatefulSet anew to change it. What it is not to have any more goes, also where it is not placed any more, and its claims stay.
 func TestAStatefulSetThatIsMadeAnewSmallerEndsThePodsThatAreLeft(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Dividing)
 	expect.PolicyFollowed(s)
@@ -254,6 +256,7 @@ func TestReplicaSetsOutliveTheirDeployment(t *testing.T) {
 }
 
 func TestOrphansGoWithTheirNamespace(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 2, "east,west"), manifests.Pinned(manifests.Deployment("web", 2), "east"))
 	framework.Await(s.Logical, "set", "serves", serving(2))
@@ -271,6 +274,7 @@ func TestOrphansGoWithTheirNamespace(t *testing.T) {
 // What a cluster was told to leave behind while nobody could reach it, it leaves behind once it is back: the logical cluster has forgotten
 // the finalizer by then, and not what it said.
 func TestOrphaningSurvivesARestart(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	s.Logical.Apply(replicaSet("set", 3, "east,west"))
 	framework.Await(s.Logical, "set", "serves", serving(3))

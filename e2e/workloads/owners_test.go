@@ -15,6 +15,7 @@ import (
 
 // A pod lives as long as any of its owners does, also one that no cluster knows.
 func TestAPodOutlivesItsControllerForAnotherOwner(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 4, "east,west"))
 	s.Logical.Kubectl("create", "configmap", "keeper")

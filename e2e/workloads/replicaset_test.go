@@ -175,6 +175,7 @@ func TestReplicasThatAClusterRefusesAreToldByTheirReplicaSet(t *testing.T) {
 
 // A Deployment's controller takes over what its selector meets. It runs below, and above it shows as it would on one cluster.
 func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("old", 3, "east", func(rs *appsv1.ReplicaSet) {
 		rs.Labels = map[string]string{"app": "web", "track": "old"}
@@ -211,6 +212,7 @@ func TestADeploymentTakesOverAReplicaSet(t *testing.T) {
 }
 
 func TestAReplicaSetTakesOverAPodAndLetsItGo(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	expect.NamespaceIn(s, s.East)
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=east")

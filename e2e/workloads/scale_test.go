@@ -64,6 +64,7 @@ func TestAConfigMapOfOneMegabyteGoesAlong(t *testing.T) {
 
 // hack/bench -scale does the same with ten times as many, and takes the time.
 func TestADeploymentOfAThousandReplicas(t *testing.T) {
+	framework.Long(t)
 	const replicas = 1000
 	s := framework.NewScenario(t, framework.StartOwn(t, framework.Options{Clusters: []string{"east", "west"}, Cluster: stock.Options{Nodes: 6}}))
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", replicas), "east,west"))

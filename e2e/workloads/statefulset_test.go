@@ -273,6 +273,7 @@ func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
 
 // What a StatefulSet keeps for its volumes is not thrown away with a cluster that it leaves.
 func TestClaimsOutliveThePartOfACluster(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	withData := func(set *appsv1.StatefulSet) {
 		set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
