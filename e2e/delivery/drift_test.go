@@ -59,7 +59,7 @@ spec:
       - apiVersion: autoscaling/v1
         kind: HorizontalPodAutoscaler
         metadata: {name: web}
-        spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 5, targetCPUUtilizationPercentage: 80}
+        spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 3, maxReplicas: 5, targetCPUUtilizationPercentage: 80}
       - {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {minAvailable: 50%%, selector: {matchLabels: {app: web}}}}
       - {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web}, spec: {podSelector: {}, ingress: [{ports: [{port: 53}]}]}}
       - apiVersion: networking.k8s.io/v1
@@ -116,7 +116,7 @@ func TestDriftIsWhatSomebodyHasChangedAndNothingElse(t *testing.T) {
 	inSync(s)
 	// What others add, and what an autoscaler does, is no drift; what somebody changes is, and alone.
 	s.Logical.Kubectl("annotate", "deployment", "web", "note=mine")
-	s.Logical.Kubectl("scale", "deployment", "web", "--replicas=3")
+	s.Logical.Kubectl("scale", "deployment", "web", "--replicas=3") // which the autoscaler would do, and does not take back
 	began := time.Now()
 	setColour(s, "red")
 	app := awaitDrift(s, colourDrift)
