@@ -339,6 +339,7 @@ spec:
 
 // What has its rights with it calls the logical cluster from the beginning, and a token that is mounted by hand is for it as well.
 func TestJobsAndPodsCallTheLogicalClusterFromTheBeginning(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(operatorAccount, operatorRights, oneOffs)
 	framework.AwaitList(s.Side(podCluster(s, "app=hook")), "app=hook", "calls the logical cluster", func(pods []*corev1.Pod) bool {

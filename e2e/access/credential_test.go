@@ -60,6 +60,7 @@ func claimsOf(t *testing.T, file string) bearer.Claims {
 }
 
 func TestTheSyncerRenewsItsOwnTokenAndMakesNoOther(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north", "--token-lifetime", "24h")
 	file := membership.StoredCredential(s, "north")

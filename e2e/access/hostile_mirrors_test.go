@@ -149,6 +149,7 @@ func TestAForgedOrphanIsNotShownNorGivenAnything(t *testing.T) {
 }
 
 func TestWhatAClusterChangesOfAPodIsNotShown(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "west"), manifests.Pinned(manifests.Deployment("bank", 1), "east"), manifests.Pinned(manifests.Edited(manifests.Deployment("host", 1), func(d *appsv1.Deployment) {
 		d.Spec.Template.Spec.HostNetwork = true

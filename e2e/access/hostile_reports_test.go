@@ -58,6 +58,7 @@ func named(s *framework.Scenario, o metav1.Object) []string {
 
 // TestAClusterWithoutAShareReportsNothing has the administrator of west say there that it runs what only east is to run.
 func TestAClusterWithoutAShareReportsNothing(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	const (
 		entry = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: LoadBalancer, selector: {app: web}, ports: [{port: 80}]}"

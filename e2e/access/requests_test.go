@@ -250,6 +250,7 @@ func TestANodeThatAUserWritesLeadsToNobodysPod(t *testing.T) {
 
 // A Service of the cluster's own that has the name of one above is not reached by it, and slices that users write lead nowhere.
 func TestAServiceLeadsToNobodysPod(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	stranger(s, "db")
 	s.East.Kubectl("label", "pod", "db", "app=db")

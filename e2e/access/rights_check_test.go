@@ -57,6 +57,7 @@ func TestTheRightsOfAClusterAreComparedWithWhatTheyShouldBe(t *testing.T) {
 
 // TestADryRunOfJoiningIsWhatIsMade has an admin apply what was printed, and the cluster join after that.
 func TestADryRunOfJoiningIsWhatIsMade(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	before := listed(s)
 	below := s.Side("north")

@@ -26,6 +26,7 @@ func readingSecret(name, secret string) string {
 
 // TestSecretsAreReadWhereTheyAreOurs looks at the right that is taken when a Secret first comes to a namespace.
 func TestSecretsAreReadWhereTheyAreOurs(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	expect.NamespaceIn(s, s.East)
 	thief := steal(s, s.East)

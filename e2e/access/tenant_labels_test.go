@@ -19,6 +19,7 @@ import (
 // TestLabelsOfControllersHideNothing is about the labels by which controllers of a cluster know what they have made. On anything else they are
 // the user's.
 func TestLabelsOfControllersHideNothing(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	hiding := map[string]string{
 		discoveryv1.LabelManagedBy: "endpointslice-controller.k8s.io", "endpoints.kubernetes.io/managed-by": "endpoint-controller",

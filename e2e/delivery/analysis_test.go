@@ -23,6 +23,7 @@ import (
 )
 
 func TestAReleaseIsMeasuredByRequests(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	var broken atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

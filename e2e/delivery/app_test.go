@@ -194,6 +194,7 @@ spec:
 }
 
 func TestWhatAnApplicationMadeGoesWithIt(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(inlineApp("blue", "  trigger: {mode: Manual}"))
 	awaitRevision(s, 1)

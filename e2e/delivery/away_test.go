@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
 )
 
@@ -29,6 +30,7 @@ pipeline:
 
 // West has the new revision, and halts before it fails in east: the rollback does not wait for west, and west takes the old one back by itself.
 func TestAClusterThatIsAwayDuringARollbackFollowsWhenItReturns(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	patient := *s
 	patient.Logical = s.Logical.Within(2 * time.Minute)

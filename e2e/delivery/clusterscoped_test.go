@@ -57,6 +57,7 @@ spec:
 
 // The rights of the ServiceAccount alone decide about what is in no namespace, which then is released, compared, pruned and deleted as all else.
 func TestAnApplicationHasWhatIsInNoNamespaceByTheRightsOfItsServiceAccount(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	patient := *s
 	patient.Logical = s.Logical.Within(2 * time.Minute)

@@ -121,6 +121,7 @@ func TestDeliveryAloneSaysWhichRevisionAClusterHolds(t *testing.T) {
 }
 
 func TestDependentsHoldWhatDeliverySays(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	delivery := somebody{s, []string{"--as=" + v1alpha1.DeliveryUser}}
 	ed := given(s, "ed", "edit", "patch configmaps")

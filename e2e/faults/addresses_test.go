@@ -53,6 +53,7 @@ func addresses(want ...string) func(*corev1.Service) bool {
 
 // TestTheAddressOfALostClusterLeavesWithItsWorkloads loses a cluster: users may reach its address for as long as its replicas count, and no longer.
 func TestTheAddressOfALostClusterLeavesWithItsWorkloads(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	s.Logical.Apply(impatient, manifests.Edited(manifests.Pinned(manifests.Deployment("web", 2), "east,west"), losable), balanced)
 	expect.RolledOut(s, "web", 2)

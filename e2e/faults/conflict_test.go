@@ -95,6 +95,7 @@ func TestANamespaceOfSomebodyElseIsLeftAlone(t *testing.T) {
 }
 
 func TestNamespacesOfKubernetesAreRefused(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	// Everything about it is in kube-system, which belongs to no test.
 	system := s.Logical.In("kube-system")

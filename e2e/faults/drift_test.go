@@ -107,6 +107,7 @@ func TestWhatIsRemovedAboveIsRemovedBelow(t *testing.T) {
 
 // TestWhatIsMadeAnewAboveIsMadeAnewBelow is about fields that no update can change.
 func TestWhatIsMadeAnewAboveIsMadeAnewBelow(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.App)
 	expect.RolledOut(s, "web", 2)

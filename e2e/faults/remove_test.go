@@ -89,6 +89,7 @@ func checkForgotten(s *framework.Scenario, name string) {
 }
 
 func TestAnOrphanedClusterKeepsWhatRunsThere(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north")
 	north := s.Side("north")

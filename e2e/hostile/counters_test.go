@@ -69,6 +69,7 @@ func (a *arena) shares() []resourceOf {
 // TestCountersStayWithinWhatWasAsked has west say of what it runs by right that it has as many of it as numbers go, or less than none, since
 // ever or to come.
 func TestCountersStayWithinWhatWasAsked(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	kinds := a.shares()
 	// lie returns an object as west has it, with a status in which every number is another, and every field is there.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
+	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/liar"
 	"github.com/manifold-dev/manifold/pkg/identity"
 )
@@ -270,6 +271,7 @@ func conditionsOf(obj *unstructured.Unstructured) []map[string]any {
 // TestACopyThatNobodyPlacedSaysNothing has west hold copies, to the last mark, of custom objects that are east's alone, that are nowhere, and that
 // are both clusters'. Of the last it says what east would, and what east should not.
 func TestACopyThatNobodyPlacedSaysNothing(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	east, both := a.custom(trinkets, "theirs", "east"), a.custom(trinkets, "both", "east", "west")
 	above := a.create(object{resource: trinkets, manifest: manifest(trinkets, "nowhere", honestImage).Object})

@@ -157,6 +157,7 @@ func TestAClusterLeadsOthersToNothingThatIsNotItsOwn(t *testing.T) {
 
 // TestSlicesThatAClusterMakesUpLeadNobody has west hold 10,000 slices under our marks, of Services of its own and of others, with endpoints everywhere.
 func TestSlicesThatAClusterMakesUpLeadNobody(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	a.network()
 	a.create(deployment("near", 1, "east"))

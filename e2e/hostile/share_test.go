@@ -40,6 +40,7 @@ func (a *arena) both() {
 
 // TestTemplatesComeFromAbove has west change the templates of the revisions that it has, and make up others.
 func TestTemplatesComeFromAbove(t *testing.T) {
+	framework.Long(t)
 	a := enter(t)
 	a.both()
 	west := a.Environment.Physical["west"]

@@ -123,6 +123,7 @@ func TestW28WhoMayPromotePauseAndResumeIsPlainRBAC(t *testing.T) {
 }
 
 func TestW28APauseIsOfWhoeverBeganItAndHoldsPromotions(t *testing.T) {
+	framework.Long(t)
 	s := scenario(t)
 	twoEnvironments(s)
 	contains(s, s.Logical.CLI("pipeline", "pause", "web", "-m", "freeze"), "pipeline/web paused")
@@ -161,6 +162,7 @@ func TestW34APromotionIsAskedForByPlainHTTP(t *testing.T) {
 
 // TestW29W30AllVersionsAreAskedForAtOnce is about chart versions and image tags over all clusters.
 func TestW29W30AllVersionsAreAskedForAtOnce(t *testing.T) {
+	framework.Long(t)
 	s := scenario(t)
 	prod := namespace(s, "prod")
 	s.Logical.Apply(strings.Replace(deployed("web", "registry.example/web:1.1", "app: web"), "metadata: {name", "metadata: {annotations: {manifold.dev/clusters: \"dev,prod\"}, name", 1))

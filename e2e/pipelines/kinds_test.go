@@ -183,6 +183,7 @@ func TestW14ALabelThatNamesNoPipelineChangesNothing(t *testing.T) {
 }
 
 func TestW15TargetsThatAreNotThereAreTakenWithAWarning(t *testing.T) {
+	framework.Long(t)
 	s := scenario(t)
 	result := s.Logical.TryInput(pipeline("early", "Deployment/web", "", environment{"dev", []string{s.Namespace + "-later", "mars/" + s.Namespace}}), "apply", "-f", "-")
 	if result.Code != 0 {
@@ -332,6 +333,7 @@ func TestW4AGitopsClusterIsAViewOfTheClusterOfItsName(t *testing.T) {
 }
 
 func TestAGitopsClusterFollowsAClusterThatJoinsAndLeaves(t *testing.T) {
+	framework.Long(t)
 	beside.Take(t)
 	e := framework.StartOwn(t, framework.Options{Clusters: []string{"late"}, KeepApart: true})
 	s := framework.NewScenario(t, e)

@@ -241,6 +241,7 @@ spec:
 
 // TestW33ANotificationIsOneEventThatSomebodyElseActsOn has the test act on it, as a job of CI would that watches events.
 func TestW33ANotificationIsOneEventThatSomebodyElseActsOn(t *testing.T) {
+	framework.Long(t)
 	s := scenario(t)
 	prod := namespace(s, "prod")
 	s.Logical.Apply(deployed("web", "registry.example/web:1.0", "app: web"))

@@ -52,6 +52,7 @@ func published(s *framework.Scenario, want ...string) {
 
 // TestAnAddressLeavesItsStatusBeforeTheReplicasBehindItGo moves a workload that users reach from outside.
 func TestAnAddressLeavesItsStatusBeforeTheReplicasBehindItGo(t *testing.T) {
+	framework.Long(t)
 	const drain = 8 * time.Second
 	s := suite.Scenario(t)
 	expect.Refused(t, s.Logical.TryInput(balanced("soon"), "apply", "-f", "-"), "metadata.annotations[manifold.dev/drain-seconds]", "whole number of seconds")

@@ -77,6 +77,7 @@ func priorityClass(s *framework.Scenario, in ...*framework.Side) (class string) 
 }
 
 func TestAWorkloadGoesWhereItsClassIs(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	class := priorityClass(s, s.Logical, s.West)
 	// The namespace is in east, so that it would go there.

@@ -16,6 +16,7 @@ import (
 )
 
 func TestACordonedClusterKeepsWhatItHasAndGetsNothingNew(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("there", 4), "east,west"), manifests.Pinned(manifests.Deployment("whole", 2), "west"))
 	there := framework.DecisionOf(s, expect.RolledOut(s, "there", 4))

@@ -55,6 +55,7 @@ func TestAPinToTwoClustersDividesExactly(t *testing.T) {
 }
 
 func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("annotate", "namespace", s.Namespace, v1alpha1.AnnotationClusters+"=west")
 	s.Logical.Apply(manifests.Deployment("follows", 2))
@@ -80,6 +81,7 @@ func TestTheOwnPinWinsOverThatOfTheNamespace(t *testing.T) {
 }
 
 func TestRemovingThePinUnpins(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "west"))
 	expect.RolledOut(s, "web", 2)

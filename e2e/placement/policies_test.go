@@ -163,6 +163,7 @@ spec:
 }
 
 func TestTolerationsLetWorkloadsOntoATaintedCluster(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	t.Cleanup(func() {
 		s.Environment.Cleanup(t, "patch", "cluster", "west", "--type=merge", "-p", `{"spec":{"taints":null}}`)

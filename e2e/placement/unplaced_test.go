@@ -59,6 +59,7 @@ func TestAPinToAClusterThatHasNotJoinedWaitsForIt(t *testing.T) {
 
 // The controller of Deployments gives each template a revision, whether its pods find a place or not.
 func TestADeploymentHasRevisionsWhereverItRuns(t *testing.T) {
+	framework.Long(t)
 	const key = "deployment.kubernetes.io/revision"
 	s := suite.Scenario(t)
 	revision := func(name, want string) {

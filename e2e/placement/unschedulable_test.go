@@ -125,6 +125,7 @@ func TestWhatAClusterCannotScheduleGoesElsewhere(t *testing.T) {
 
 // TestWhatHasAnIdentityGoesElsewhereBeforeItHasRun has pods that are no ordinary replicas.
 func TestWhatHasAnIdentityGoesElsewhereBeforeItHasRun(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(brief, `apiVersion: manifold.dev/v1alpha1
 kind: PlacementPolicy

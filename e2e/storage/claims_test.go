@@ -112,6 +112,7 @@ func TestClaimsOfAStatefulSetAreShown(t *testing.T) {
 }
 
 func TestAStatefulSetReturnsToItsClaims(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	sides := map[string]*framework.Side{"east": s.East, "west": s.West}
 	for cluster, side := range sides {
@@ -272,6 +273,7 @@ spec:
 }
 
 func TestClaimsOfEphemeralVolumesAreShown(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Disks(s.East, 2)
 	scratch := func(d *appsv1.Deployment) {

@@ -107,6 +107,7 @@ func TestAClaimOfAClassThatNoClusterHasSaysSo(t *testing.T) {
 }
 
 func TestAClaimForAVolumeOfTheLogicalClusterSaysThatItStays(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Volume(s))
 	s.Cleanup(func() { s.Environment.Cleanup(t, "delete", "pv", s.Namespace, "--wait=false") })

@@ -180,6 +180,7 @@ func TestAStatefulSetGetsVolumesMadeByHand(t *testing.T) {
 }
 
 func TestAVolumeThatIsToBeDeletedWithItsClaimIs(t *testing.T) {
+	framework.Long(t)
 	s := suite.Fragile(t)
 	membership.Join(s, "north", "--allow-volumes")
 	north, name := s.Side("north"), s.Namespace

@@ -23,6 +23,7 @@ func gatedBy(count int, gates ...corev1.PodSchedulingGate) func([]*corev1.Pod) b
 
 // Those who queue workloads hold pods by a gate of the template, and let them go one by one.
 func TestASchedulingGateOfATemplateIsTakenOffAbove(t *testing.T) {
+	framework.Long(t)
 	queue, quota := corev1.PodSchedulingGate{Name: "example.com/queue"}, corev1.PodSchedulingGate{Name: "example.com/quota"}
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), func(d *appsv1.Deployment) {

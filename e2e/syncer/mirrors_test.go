@@ -102,6 +102,7 @@ func TestRevisionsAreNumberedAbove(t *testing.T) {
 }
 
 func TestHistoryIsLimitedAsTheUserSays(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Edited(manifests.Deployment("web", 2), func(d *appsv1.Deployment) {
 		d.Spec.RevisionHistoryLimit = new(int32)

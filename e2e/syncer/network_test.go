@@ -91,6 +91,7 @@ func TestAnIngressFollowsItsServices(t *testing.T) {
 }
 
 func TestEventsOfAnIngressAreShown(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), manifests.Site)
 	below := framework.Await(s.East, "site", "is there", framework.Exists[*networkingv1.Ingress])

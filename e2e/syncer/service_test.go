@@ -37,6 +37,7 @@ spec:
 }
 
 func TestPortsOfNodesAreEachClustersOwnUnlessTheyAreChosen(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	// What east has allocated is free neither above nor below only by chance, so it is taken there on purpose.
 	expect.NamespaceIn(s, s.East)
@@ -187,6 +188,7 @@ func addresses(found []*discoveryv1.EndpointSlice) string {
 }
 
 func TestEndpointsThatAreWrittenByHandGoAlongWithTheirService(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"), writtenByHand, nodePortService(0))
 	expect.RolledOut(s, "web", 1)

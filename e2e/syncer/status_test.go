@@ -183,6 +183,7 @@ spec:
 }
 
 func TestServicesKeepTheirOwnAddresses(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.App)
 	expect.RolledOut(s, "web", 2)
@@ -230,6 +231,7 @@ func TestAServiceShowsWhatServesIt(t *testing.T) {
 }
 
 func TestTheBreakdownIsCompact(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))
 	d := expect.RolledOut(s, "web", 2)

@@ -36,6 +36,7 @@ func allows(healthy, expected, disruptions int32) func(*policyv1.PodDisruptionBu
 }
 
 func TestADisruptionBudgetOfOneClusterIsThereWhole(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 3), "east"), disruptionBudget("web", "maxUnavailable: 34%"))
 	expect.RolledOut(s, "web", 3)

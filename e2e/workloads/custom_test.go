@@ -145,6 +145,7 @@ func awaitEventAbout(s *framework.Scenario, name, reason string, want ...string)
 }
 
 func TestCustomResourcesGoWhereTheyArePinned(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	k := customKind{"gizmos", "Gizmo"}
 	for _, side := range []*framework.Side{s.Logical, s.East, s.West} {
@@ -334,6 +335,7 @@ func TestACustomResourceWaitsForAClusterThatServesItsKind(t *testing.T) {
 }
 
 func TestADependentGoesWhereItIsPinnedItself(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "configmap", "settings", "--from-literal=COLOR=blue")
 	s.Logical.Kubectl("annotate", "configmap", "settings", v1alpha1.AnnotationClusters+"=east,west")
@@ -379,6 +381,7 @@ func TestACustomResourceWithoutAStatusSubresource(t *testing.T) {
 
 // TestAStatusThatTheLogicalClusterDoesNotTakeIsTold is about a definition that wants more of a status than several clusters agree on.
 func TestAStatusThatTheLogicalClusterDoesNotTakeIsTold(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	k := customKind{"levers", "Lever"}
 	k.define(s, s.Logical, "          status:\n            type: object\n",

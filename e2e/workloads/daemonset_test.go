@@ -118,6 +118,7 @@ func TestADaemonSetRunsOnEveryNodeOfEveryCluster(t *testing.T) {
 }
 
 func TestADaemonSetGoesWhereItsPinSays(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	east, west := nodesOf(s, s.East), nodesOf(s, s.West)
 	s.Logical.Apply(manifests.DaemonSet("agent", "west"))

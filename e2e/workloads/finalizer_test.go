@@ -15,6 +15,7 @@ import (
 
 // Operators hold what they have to clean up after. On one cluster the pods run on meanwhile.
 func TestAWorkloadRunsOnAsLongAsSomebodyHoldsIt(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "configmap", "env", "--from-literal=A=b")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 2), "east,west"))

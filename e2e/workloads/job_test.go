@@ -93,6 +93,7 @@ func TestADeadlineEndsAJob(t *testing.T) {
 }
 
 func TestASuspendedJobWaits(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Job("sums", 2, 2, manifests.JobOn("east"), paused))
 	framework.Await(s.Logical, "sums", "is suspended", expect.JobIs(batchv1.JobSuspended))
@@ -142,6 +143,7 @@ func TestAJobThatRunsIsSuspendedScaledAndResumed(t *testing.T) {
 }
 
 func TestAJobMadeAnewRunsAgain(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	first := manifests.Job("sums", 1, 1, manifests.JobOn("east"))
 	s.Logical.Apply(first)

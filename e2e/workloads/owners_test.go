@@ -57,6 +57,7 @@ func TestAPodOutlivesItsControllerForAnotherOwner(t *testing.T) {
 }
 
 func TestAPodThatIsTakenOffItsControllerIsTakenBack(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Apply(replicaSet("set", 2, "east"), manifests.Pinned(manifests.Deployment("web", 2), "west"))
 	rs := framework.Await(s.Logical, "set", "serves", serving(2))

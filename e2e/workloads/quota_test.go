@@ -73,6 +73,7 @@ func TestAQuotaIsSharedByTheClustersOfItsNamespace(t *testing.T) {
 }
 
 func TestAQuotaThatBoundsNothingBelowStaysAbove(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "quota", "objects", "--hard=count/deployments.apps=1,services=1")
 	s.Logical.Apply(manifests.Pinned(manifests.Deployment("web", 1), "east"))

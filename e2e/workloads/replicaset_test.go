@@ -114,6 +114,7 @@ func TestAPlainReplicaSetIsDividedAndScaled(t *testing.T) {
 }
 
 func TestAReplicationControllerIsDividedAndScaled(t *testing.T) {
+	framework.Long(t)
 	serves := func(replicas int32) func(*corev1.ReplicationController) bool {
 		return func(rc *corev1.ReplicationController) bool {
 			s := rc.Status
@@ -143,6 +144,7 @@ func TestAReplicationControllerIsDividedAndScaled(t *testing.T) {
 }
 
 func TestAReplicaSetOfACustomControllerIsPlaced(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "configmap", "rollout")
 	owner, err := s.Logical.Kube.CoreV1().ConfigMaps(s.Namespace).Get(t.Context(), "rollout", metav1.GetOptions{})

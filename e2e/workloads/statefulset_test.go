@@ -225,6 +225,7 @@ func TestAStatefulSetIsDividedByOrdinals(t *testing.T) {
 }
 
 func TestAStatefulSetMovesWithoutRunningTwice(t *testing.T) {
+	framework.Long(t)
 	s := suite.Scenario(t)
 	stop := watchOrdinals(s)
 	defer stop()
