@@ -266,7 +266,7 @@ func (c *Controller) store(ctx context.Context, s *subject, decided engine.Decid
 	waits := len(result.Decision) == 0 || result.Unplaced > 0 || result.Displaced || result.Stuck > 0 || len(result.Tied) > 0
 	c.wait(s.name, waits, waits && result.KeptOff())
 	if !result.Decision.Equal(s.current) || !result.Failures.Equal(s.workload.Failures) {
-		if err := c.write(ctx, s.name, s.object, s.current, result); err != nil {
+		if err := c.write(ctx, s.name, s.object, identity.DecisionOf(s.object), result); err != nil {
 			return err
 		}
 		c.Engine.Placed(s.workload, result.Decision)

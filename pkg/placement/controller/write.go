@@ -5,7 +5,6 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/typed"
-	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
@@ -13,7 +12,7 @@ import (
 )
 
 // write stores a decision on the object it was made for: if that has changed meanwhile, it is decided anew. The breakdown keeps the clusters
-// that it drops from the current one.
+// that it drops from the current one, as far as that was carried out: others have nothing that could leave them.
 func (c *Controller) write(ctx context.Context, name item, d projection.Object, current placement.Decision, result placement.Result) error {
 	annotations := map[string]string{v1alpha1.AnnotationPlacement: ""}
 	if len(result.Decision) > 0 {
@@ -22,9 +21,6 @@ func (c *Controller) write(ctx context.Context, name item, d projection.Object, 
 	if kind, ok := summary.ForResource(name.resource); ok && kind.Breakdown {
 		w, _ := projection.ForResource(name.resource)
 		status := d.GetAnnotations()[v1alpha1.AnnotationStatus]
-		if identity.AwaitedBy(d) != "" {
-			current = current.Begun() // others have nothing that could leave them
-		}
 		if leaving := summary.Leaving(status, current, result.Decision, w.Demand(d).First); leaving != status {
 			annotations[v1alpha1.AnnotationStatus] = leaving
 		}

@@ -34,8 +34,8 @@ func (c *Carrier) Bring(ctx context.Context, order Order, memory *Memory) (done 
 		left = len(order.Wanted.Objects)
 	}
 	for rest := order.Wanted.Objects; len(rest) > 0; {
-		alike := alike(rest)
-		due, refused := c.due(order, rest[:alike], memory)
+		together := alike(rest)
+		due, refused := c.due(order, rest[:together], memory)
 		now := due[:min(len(due), left)]
 		if err := c.write(ctx, order, now, memory); err != nil {
 			return false, err
@@ -46,7 +46,7 @@ func (c *Carrier) Bring(ctx context.Context, order Order, memory *Memory) (done 
 		if memory.unfinished = len(now) < len(due); memory.unfinished {
 			return false, nil
 		}
-		left, rest = left-len(now), rest[alike:]
+		left, rest = left-len(now), rest[together:]
 	}
 	return true, nil
 }

@@ -40,7 +40,8 @@ func carriedOut(of *v1alpha1.Traffic, planned []v1alpha1.Stage, rendered map[str
 		return fmt.Errorf("stage %s: %w", planned[i].ID, lost)
 	}
 	if of.Finds() {
-		if _, err := traffic.Only(traffic.Kinds[of.Method].GroupKind(), traffic.Among(traffic.Kinds[of.Method].GroupKind(), rendered)); err != nil {
+		kind := traffic.Kinds[of.Method].GroupKind()
+		if _, err := traffic.Only(kind, traffic.Among(kind, rendered)); err != nil {
 			return fmt.Errorf("stage %s: %w", planned[i].ID, err)
 		}
 	}
