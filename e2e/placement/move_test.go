@@ -21,6 +21,24 @@ import (
 	"github.com/manifold-dev/manifold/pkg/placement"
 )
 
+// TestOrdinalsThatAreNotReadyMoveToo moves a StatefulSet off a cluster whose controller ends no pods, as two are not ready.
+func TestOrdinalsThatAreNotReadyMoveToo(t *testing.T) {
+	s := suite.Scenario(t)
+	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west")))
+	expect.SetRolledOut(s, "db", 3)
+	for _, pod := range []string{"db-0", "db-2"} {
+		s.West.Kubectl("patch", "pod", pod, "--subresource=status", "-p", `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`)
+	}
+	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east", "--overwrite")
+	framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
+	expect.SetRolledOut(s, "db", 3)
+	framework.AwaitList(s.Logical, "", "an event says which pod was ended", func(events []*corev1.Event) bool {
+		return slices.ContainsFunc(framework.EventsAbout(events, "db", "PodEnded"), func(e *corev1.Event) bool {
+			return strings.Contains(e.Message, `cluster "west": pod db-2 is ended`)
+		})
+	})
+}
+
 // TestAMoveMakesBeforeItBreaks moves Deployments from cluster to cluster and looks at their ready pods at every moment.
 func TestAMoveMakesBeforeItBreaks(t *testing.T) {
 	s := suite.Scenario(t)

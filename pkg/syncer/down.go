@@ -190,8 +190,11 @@ func (s *Syncer) project(ctx context.Context, l planning.Look, p steps.Plan) err
 	}); err != nil {
 		return s.failed(l.Key, l.Above, err)
 	}
-	if step != projection.Nothing && step != projection.Wait {
+	if step != projection.Nothing && step != projection.Wait || p.Ending.Goes {
 		s.queue.AddAfter(l.Key, steps.LookAgain)
+	}
+	if err := s.pods.End(ctx, l.Above, p.Ending.Stuck); err != nil {
+		return s.failed(l.Key, l.Above, err)
 	}
 	if step == projection.Replace || step == projection.Wait {
 		s.done(l.Key, l.Kind, states.State{UID: l.Above.GetUID()})

@@ -220,7 +220,7 @@ func (s *Syncer) mirror() {
 	}
 	s.planner = planning.New(planning.Options{
 		Cluster: s.trust, Demand: s.Upstream.Demand, Fleets: s.Upstream.Fleets, Access: s.Upstream.Access, Owners: s.owners, Terms: s.terms,
-		Overrides: s.Overrides, Uses: s.Uses, HoldsIn: s.below.holdsIn, PodHooks: s.Upstream.PodWebhooks,
+		Overrides: s.Overrides, Uses: s.Uses, HoldsIn: s.below.holdsIn, PodHooks: s.Upstream.PodWebhooks, Clock: clock.RealClock{},
 	})
 	s.holding = holding.New(holding.Options{
 		Cluster: s.trust, Above: s.Upstream.Cluster, Services: s.Upstream.Services, Inside: s.below.inside, Synced: s.HasSynced,

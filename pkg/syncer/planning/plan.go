@@ -72,6 +72,9 @@ func (c *Planner) Plan(l Look) steps.Plan {
 	l.Kind.Keep(desired, l.Live)
 	p := steps.Plan{Task: steps.Project, Desired: desired, Waits: waits, Action: l.Kind.Plan(desired, l.Live)}
 	p.Why, p.First = p.Action.Reason, c.Needs(l, p)
+	if p.Action.Step == projection.Nothing {
+		p.Ending = c.Ending(l)
+	}
 	return p
 }
 

@@ -2,6 +2,8 @@
 package planning
 
 import (
+	"k8s.io/utils/clock"
+
 	"github.com/manifold-dev/manifold/pkg/moves"
 	"github.com/manifold-dev/manifold/pkg/podhooks"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -24,6 +26,8 @@ type Options struct {
 	Overrides func(kind projection.Kind, above projection.Object, cluster string) (projection.Overrides, error)
 	// Uses reports whether anything that is of no projected kind is in a namespace of a cluster, or is to be. It may be nil.
 	Uses func(cluster, namespace string) bool
+	// Clock says since when pods are not ready.
+	Clock clock.PassiveClock
 	// HoldsIn reports whether a namespace of the cluster holds anything of ours.
 	HoldsIn func(namespace string) bool
 	// PodHooks returns the webhooks of the logical cluster that are asked about pods.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/syncer/states"
 	"github.com/manifold-dev/manifold/pkg/syncer/writer"
@@ -21,8 +23,18 @@ type Plan struct {
 	Desired projection.Object
 	Action  projection.Action
 	Waits   states.Wait
+	// Ending says, for Project alone, how far the pods are on their way that the projection does not ask for any more.
+	Ending Ending
 	// Removal says how what the cluster holds is deleted, by Delete.
 	Removal writer.Deletion
+}
+
+// Ending says how far the controller of numbered pods in a cluster is with ending some.
+type Ending struct {
+	// Goes says that some are left.
+	Goes bool
+	// Stuck are those to be ended for it, which it does not get to.
+	Stuck []*corev1.Pod
 }
 
 // Task is one way to deal with an object.
