@@ -222,10 +222,10 @@ func Notes(preemptions []placement.Preemption) (notes []words.Note) {
 	return notes
 }
 
-// namesOf names the workloads among victims.
+// namesOf names the workloads among victims, each once: some replicas of one may be on their way while others have yet to go.
 func namesOf(victims []placement.Victim) (names []string) {
 	for _, v := range victims {
-		if v.Name != "" {
+		if v.Name != "" && !slices.Contains(names, v.Name) {
 			names = append(names, v.Name)
 		}
 	}

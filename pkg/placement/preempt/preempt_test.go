@@ -107,13 +107,14 @@ func TestNotesOfPreemptions(t *testing.T) {
 		preemptions []placement.Preemption
 		want        string
 	}{
-		"nothing":                 {},
-		"what one has":            {[]placement.Preemption{{Cluster: "east", Stopped: of("Deployment shop/a")}}, "it takes room of lower priority on east (Deployment shop/a)"},
-		"what nobody here has":    {[]placement.Preemption{{Cluster: "east", Stopped: of("")}}, "it takes room of lower priority on east"},
-		"what many have":          {[]placement.Preemption{{Cluster: "east", Stopped: of("a", "b", "c", "d")}}, "it takes room of lower priority on east (a, b, c and others)"},
-		"in two clusters":         {[]placement.Preemption{{Cluster: "east", Stopped: of("a")}, {Cluster: "west", Stopped: of("b")}}, "it takes room of lower priority on east (a) and on west (b)"},
-		"what has another place":  {[]placement.Preemption{{Cluster: "east", Waiting: 2, Moving: of("a")}}, "2 replicas wait for room on east until replicas of a, which has a lower priority, run elsewhere"},
-		"what two have that move": {[]placement.Preemption{{Cluster: "east", Waiting: 1, Moving: of("a", "b")}}, "1 replica waits for room on east until replicas of a and b, which have a lower priority, run elsewhere"},
+		"nothing":                {},
+		"what one has":           {[]placement.Preemption{{Cluster: "east", Stopped: of("Deployment shop/a")}}, "it takes room of lower priority on east (Deployment shop/a)"},
+		"what nobody here has":   {[]placement.Preemption{{Cluster: "east", Stopped: of("")}}, "it takes room of lower priority on east"},
+		"what many have":         {[]placement.Preemption{{Cluster: "east", Stopped: of("a", "b", "c", "d")}}, "it takes room of lower priority on east (a, b, c and others)"},
+		"in two clusters":        {[]placement.Preemption{{Cluster: "east", Stopped: of("a")}, {Cluster: "west", Stopped: of("b")}}, "it takes room of lower priority on east (a) and on west (b)"},
+		"what has another place": {[]placement.Preemption{{Cluster: "east", Waiting: 2, Moving: of("a")}}, "2 replicas wait for room on east until replicas of a, which has a lower priority, run elsewhere"},
+		"what one has that is on its way in part": {[]placement.Preemption{{Cluster: "east", Waiting: 1, Moving: of("a", "a")}}, "1 replica waits for room on east until replicas of a, which has a lower priority, run elsewhere"},
+		"what two have that move":                 {[]placement.Preemption{{Cluster: "east", Waiting: 1, Moving: of("a", "b")}}, "1 replica waits for room on east until replicas of a and b, which have a lower priority, run elsewhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := strings.Join(words.Texts(preempt.Notes(test.preemptions)), "; "); got != test.want {
