@@ -192,6 +192,9 @@ func (l *layout) controllerManagerArgs() []string {
 		"--cluster-cidr="+l.podPrefix+".0.0/16",
 		"--service-cluster-ip-range="+serviceCIDR,
 		"--leader-elect=false",
+		// A cluster that was halted has old leases of its nodes when it goes on. Pods that are called unready for that stay so: kwok does not say
+		// again that they are ready, as a kubelet would.
+		"--node-monitor-grace-period=1h",
 		"--kube-api-qps=1000",
 		"--kube-api-burst=1000",
 	)
