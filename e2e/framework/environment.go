@@ -127,7 +127,7 @@ func (e *Environment) startClusters(ctx context.Context, bin programs, options O
 }
 
 // startDeadline is generous: tests may share the machine with builds.
-const startDeadline = 2 * time.Minute
+const startDeadline = 5 * time.Minute
 
 func startManifold(ctx context.Context, options logical.Options) (*logical.Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startDeadline)

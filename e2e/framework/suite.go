@@ -58,6 +58,7 @@ func (s *Suite) Main(m *testing.M) int { return s.shared.Main(m, s.breakable) }
 // Scenario returns a namespace of the shared logical cluster for a test that may run beside others.
 func (s *Suite) Scenario(t *testing.T) *Scenario {
 	t.Helper()
+	s.shared.use(t)
 	s.Beside(t)
 	return NewScenario(t, s.shared.Get(t))
 }
@@ -71,6 +72,7 @@ func (s *Suite) Exclusive(t *testing.T) *Scenario {
 // Fragile returns a scenario in the environment that may be broken, which one test uses at a time.
 func (s *Suite) Fragile(t *testing.T) *Scenario {
 	t.Helper()
+	s.breakable.use(t)
 	s.alone.Take(t)
 	return NewScenario(t, s.breakable.Get(t))
 }
