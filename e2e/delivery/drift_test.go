@@ -232,7 +232,7 @@ func TestAClusterThatHaltsIsShownAsUnknownSoon(t *testing.T) {
 		})
 	})
 	t.Logf("shown by the release after %s", time.Since(began).Round(time.Millisecond))
-	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2"}) // its autoscaler leaves it at what the server fills in
+	expect.AwaitRuns(s, "web", map[string]string{"east": "3 of web:2"}) // as its autoscaler wants
 	if err := west.ResumeAll(); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestAReleaseIsMeasuredByJobs(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Kubectl("create", "serviceaccount", "prober")
 	stages := func(first string) []string {
-		return measuredByJobs("", "duration: 12s,", first, `{image: "tools:1", args: [load, $(SR_DEPLOYMENT_ID)], interval: 1s}`)
+		return measuredByJobs("", "duration: 40s,", first, `{image: "tools:1", args: [load, $(SR_DEPLOYMENT_ID)], interval: 1s}`)
 	}
 	releases(s, stages(`{image: "tools:1", run: smoke, env: {DEPTH: "3"}, serviceAccountName: prober, timeout: 1m, backoffLimit: 1}`))
 	good := awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
