@@ -5925,7 +5925,7 @@ func schema_manifold_apis_delivery_v1alpha1_RevisionTarget(ref common.ReferenceC
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "objects are the hashes of its objects, in the order that they are applied in.",
+							Description: "objects are the hashes of its objects, in the order that they are applied in. They are left out where an earlier target of the list has the same hash, and so the same objects.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -26,6 +26,17 @@ func HashObjects(hashes []string) string {
 	return hashOf(hashes...)
 }
 
+// ObjectsOf returns the hashes of the objects of the target at that place, which an earlier one of the same hash may list for it.
+func ObjectsOf(targets []RevisionTarget, place int) []string {
+	of := &targets[place]
+	for i := range targets[:place] {
+		if len(of.Objects) == 0 && targets[i].Hash == of.Hash && len(targets[i].Objects) > 0 {
+			return targets[i].Objects
+		}
+	}
+	return of.Objects
+}
+
 // HashRevision returns the hash of a revision, by its targets in their order.
 func HashRevision(targets []RevisionTarget) string {
 	var parts []string

@@ -192,7 +192,8 @@ type RevisionTarget struct {
 	Name string `json:"name"`
 	// hash is that of the hashes of its objects in their order, see HashObjects: a target with the same hash in two revisions has the same.
 	Hash string `json:"hash"`
-	// objects are the hashes of its objects, in the order that they are applied in.
+	// objects are the hashes of its objects, in the order that they are applied in. They are left out where an earlier target of the list has the same hash, and
+	// so the same objects.
 	// +optional
 	// +listType=atomic
 	Objects []string `json:"objects,omitempty"`

@@ -147,10 +147,11 @@ func hashesOf(head *v1alpha1.ApplicationRevision, target string) ([]string, erro
 		if found.Name != target {
 			continue
 		}
-		if v1alpha1.HashObjects(found.Objects) != found.Hash {
+		objects := v1alpha1.ObjectsOf(head.Spec.Targets, i)
+		if v1alpha1.HashObjects(objects) != found.Hash {
 			return nil, fmt.Errorf("its list of objects for target %q %w", target, ErrMismatch)
 		}
-		return found.Objects, nil
+		return objects, nil
 	}
 	return nil, fmt.Errorf("target %q %w", target, ErrAbsent)
 }

@@ -107,11 +107,14 @@ func (s store) add(t testing.TB, objects ...runtime.Object) {
 func TestATargetHasItsObjectsInTheirOrder(t *testing.T) {
 	in := newStore()
 	head, first, second, hidden := revision(t)
+	head.Spec.Targets = append(head.Spec.Targets, v1alpha1.RevisionTarget{Name: "york", Hash: head.Spec.Targets[0].Hash}) // has what east has
+	head.Spec.Hash = v1alpha1.HashRevision(head.Spec.Targets)
 	in.add(t, head, first, second, hidden)
 	reader := in.reader()
 	for name, want := range map[string]string{
 		"east": "ConfigMap web blue; Deployment web ;",
 		"west": "Secret web ; ConfigMap web green; Deployment web ;",
+		"york": "ConfigMap web blue; Deployment web ;",
 	} {
 		for range 2 {
 			found, err := reader.Objects("shop", "web-v7", name)

@@ -202,7 +202,7 @@ func validateRevisionTargets(spec *v1alpha1.ApplicationRevisionSpec, path *field
 	for i := range spec.Targets {
 		at, target := path.Index(i), &spec.Targets[i]
 		errs = append(errs, validateNewName(target.Name, seen, at.Child("name"))...)
-		if want := v1alpha1.HashObjects(target.Objects); target.Hash != want {
+		if want := v1alpha1.HashObjects(v1alpha1.ObjectsOf(spec.Targets, i)); target.Hash != want {
 			errs = append(errs, field.Invalid(at.Child("hash"), target.Hash, "must be that of the objects, "+want))
 		}
 		once := map[string]bool{}

@@ -92,6 +92,17 @@ func TestValidateHead(t *testing.T) {
 			want:   []string{"spec.application: Required value", "spec.number: Invalid value: 0"},
 		},
 		"a hash that is another's": {change: func(r *v1alpha1.ApplicationRevision) { r.Spec.Hash = hash }, want: []string{"spec.hash: Invalid value"}},
+		"a target that has what an earlier one has": {change: func(r *v1alpha1.ApplicationRevision) {
+			r.Spec.Targets = append(r.Spec.Targets, v1alpha1.RevisionTarget{Name: "york", Hash: r.Spec.Targets[1].Hash})
+			r.Spec.Hash = v1alpha1.HashRevision(r.Spec.Targets)
+		}},
+		"a target that has what a later one has": {
+			change: func(r *v1alpha1.ApplicationRevision) {
+				r.Spec.Targets = append([]v1alpha1.RevisionTarget{{Name: "aden", Hash: r.Spec.Targets[1].Hash}}, r.Spec.Targets...)
+				r.Spec.Hash = v1alpha1.HashRevision(r.Spec.Targets)
+			},
+			want: []string{"spec.targets[0].hash: Invalid value"},
+		},
 		"a target whose hash is another's": {
 			change: func(r *v1alpha1.ApplicationRevision) {
 				r.Spec.Targets[1].Hash = r.Spec.Targets[0].Hash

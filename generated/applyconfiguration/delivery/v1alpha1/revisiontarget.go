@@ -11,7 +11,8 @@ type RevisionTargetApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// hash is that of the hashes of its objects in their order, see HashObjects: a target with the same hash in two revisions has the same.
 	Hash *string `json:"hash,omitempty"`
-	// objects are the hashes of its objects, in the order that they are applied in.
+	// objects are the hashes of its objects, in the order that they are applied in. They are left out where an earlier target of the list has the same hash, and
+	// so the same objects.
 	Objects []string `json:"objects,omitempty"`
 }
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -21,8 +22,8 @@ const (
 	mostBytes = 1<<20 - 16<<10
 	headBytes = 256 << 10
 	overhead  = 160
-	// mostNames bounds what a head takes for the hashes by which its targets name their objects, in bytes.
-	mostNames = 1 << 20
+	// mostNamed bounds how many objects the targets of a head name together, by hashes that take a MiB then. Targets with the same objects name them once.
+	mostNamed = 15_000
 )
 
 // Bounds of what a head says beside its manifests. They are those of the API.
@@ -68,18 +69,22 @@ func (s *Set) Parts(about About) (*Parts, error) {
 	if err := s.divide(about, objects, out); err != nil {
 		return nil, err
 	}
-	names := 0
+	named, lists := 0, sets.New[string]()
 	for _, target := range slices.Sorted(maps.Keys(s.Targets)) {
-		of := v1alpha1.RevisionTarget{Name: target}
+		var objects []string
 		for _, place := range s.Targets[target] {
-			of.Objects = append(of.Objects, s.Contents[place].Hash)
-			names += len(s.Contents[place].Hash) + len(`"",`)
+			objects = append(objects, s.Contents[place].Hash)
 		}
-		of.Hash = v1alpha1.HashObjects(of.Objects)
+		of := v1alpha1.RevisionTarget{Name: target, Hash: v1alpha1.HashObjects(objects)}
+		if !lists.Has(of.Hash) {
+			lists.Insert(of.Hash)
+			of.Objects, named = objects, named+len(objects)
+		}
 		head.Spec.Targets = append(head.Spec.Targets, of)
 	}
-	if names > mostNames {
-		return nil, fmt.Errorf("%w: all targets together have too many objects, and %d bytes of hashes are allowed for them", render.ErrTooLarge, mostNames)
+	if named > mostNamed {
+		return nil, fmt.Errorf("%w: its targets have %d objects, where each is counted once of targets that have all the same ones, and a revision can name %d: "+
+			"divide it into several applications", render.ErrTooLarge, named, mostNamed)
 	}
 	head.Spec.Hash, head.Spec.Content, head.Spec.Origin = s.Hash, s.Content, about.Origin
 	head.Spec.Images = imagesOf(about.Images)

@@ -3,6 +3,7 @@ package revision
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -78,7 +79,7 @@ func TestPartsAreWhatTheAPITakes(t *testing.T) {
 func TestPartsThatNobodyCanStore(t *testing.T) {
 	targets := map[string][]*unstructured.Unstructured{}
 	for i := range 20 {
-		targets[fmt.Sprint("t", i)] = many(1_000, 10)
+		targets[fmt.Sprint("t", i)] = many(1_000, 10+i)
 	}
 	for name, targets := range map[string]map[string][]*unstructured.Unstructured{
 		"an object of more than a megabyte":    {"east": many(1, 1<<20)},
@@ -89,6 +90,33 @@ func TestPartsThatNobodyCanStore(t *testing.T) {
 		if _, err := split(t, targets).Parts(about); !errors.Is(err, render.ErrTooLarge) {
 			t.Errorf("%s: error %v, want %v", name, err, render.ErrTooLarge)
 		}
+	}
+}
+
+func TestTargetsWithTheSameObjectsNameThemOnce(t *testing.T) {
+	targets := map[string][]*unstructured.Unstructured{"other": many(3, 20), "none": {}}
+	for i := range 100 {
+		targets[fmt.Sprintf("t%02d", i)] = many(1_000, 10)
+	}
+	parts, err := split(t, targets).Parts(about)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := parts.Head.Spec.Targets
+	listed := map[string]int{}
+	for i := range of {
+		if len(of[i].Objects) > 0 {
+			listed[of[i].Name] = len(of[i].Objects)
+		}
+		if got, want := len(v1alpha1.ObjectsOf(of, i)), len(targets[of[i].Name]); got != want {
+			t.Errorf("target %s has %d objects, want %d", of[i].Name, got, want)
+		}
+	}
+	if want := map[string]int{"other": 3, "t00": 1_000}; !maps.Equal(listed, want) {
+		t.Errorf("listed are %v, want %v", listed, want)
+	}
+	if errs := validation.ValidateApplicationRevision(parts.Head); len(errs) > 0 {
+		t.Errorf("it is not valid: %v", errs.ToAggregate())
 	}
 }
 
