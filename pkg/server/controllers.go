@@ -138,6 +138,10 @@ func newControllers(g *genericConfig, registry *clusters.Registry, c CompletedOp
 		grace:  c.silence.GracePeriod, servesMetrics: g.servesMetrics(),
 	}
 	m.contents = contents.New(m.own.Delivery().V1alpha1().ApplicationRevisions().Lister(), m.informers.Core().V1().Secrets().Lister())
+	revisions := m.own.Delivery().V1alpha1().ApplicationRevisions().Informer()
+	if err := m.contents.Follow(revisions, revisions.LastSyncResourceVersion); err != nil {
+		return nil, fmt.Errorf("follow the revisions of applications: %w", err)
+	}
 	m.versions = held.New(m.contents, legacyscheme.Scheme.Default)
 	m.joined = m.own.Manifold().V1alpha1().Clusters().Lister()
 	if m.engine, err = engine.New(engine.Options{

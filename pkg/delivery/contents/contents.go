@@ -5,6 +5,7 @@ package contents
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +37,11 @@ type Reader struct {
 	revisions listers.ApplicationRevisionLister
 	secrets   corelisters.SecretLister
 	decoded   *decoded
+
+	// followed says that changes counts what happens to revisions. It and version are set before anything is read.
+	followed bool
+	version  func() string
+	changes  atomic.Uint64
 }
 
 // New returns a reader of the revisions and Secrets that the listers have.

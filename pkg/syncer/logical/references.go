@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/internal/caches"
+	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/held"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/projection"
@@ -40,6 +41,8 @@ type heldIn struct {
 	// editions are those of the revisions that are named, when they were read, and naming the names of the objects that name them.
 	editions map[string]string
 	naming   map[string]sets.Set[string]
+	// compared is when editions were compared last.
+	compared contents.Moment
 	// unread are those of which some revision could not be read, and awaited those of them that may be read although nothing else changes.
 	unread, awaited sets.Set[string]
 }
@@ -175,9 +178,12 @@ func (r *references) look(namespace string) *heldIn {
 		}
 		r.namespaces[namespace] = in
 	}
-	for revision, edition := range in.editions {
-		if r.versions.Edition(namespace, revision) != edition {
-			stale = stale.Union(in.naming[revision])
+	if now, known := r.versions.Moment(); !known || now != in.compared {
+		in.compared = now
+		for revision, edition := range in.editions {
+			if r.versions.Edition(namespace, revision) != edition {
+				stale = stale.Union(in.naming[revision])
+			}
 		}
 	}
 	if in.awaited.Len() > 0 {

@@ -42,6 +42,9 @@ func newHeldWorld(t testing.TB) *heldWorld {
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	revisions, secrets := cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace), cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace)
 	reader := contents.New(deliverylisters.NewApplicationRevisionLister(revisions), corelisters.NewSecretLister(secrets))
+	if err := reader.Follow(revisions, nil); err != nil {
+		t.Fatal(err)
+	}
 	c, err := New(informers.NewSharedInformerFactory(fake.NewClientset(), 0), Options{Versions: held.New(reader, nil)})
 	if err != nil {
 		t.Fatal(err)
