@@ -18,6 +18,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	"github.com/manifold-dev/manifold/hack/stock"
+	"github.com/manifold-dev/manifold/pkg/syncer/steps"
 )
 
 // What delivery may take.
@@ -252,11 +253,11 @@ func measureRest(ctx context.Context, sizes deliverySizes, binary, dir string, r
 	return nil
 }
 
-// rest waits until nothing goes on, and then for some time. It returns what part of a core the logical cluster takes then, in percent, and what is
+// rest waits until nothing goes on and all that was written has been looked at once more, and then for some time. It returns what part of a core the logical cluster takes then, in percent, and what is
 // written.
 func (m *machine) rest(ctx context.Context, long time.Duration) (cpu float64, writes map[string]float64, err error) {
 	(&site{machine: m}).calm(ctx)
-	if err := pause(ctx, restTime); err != nil {
+	if err := pause(ctx, restTime+steps.LookAgain); err != nil {
 		return 0, nil, err
 	}
 	before, err := m.begin(ctx)
