@@ -135,6 +135,20 @@ func TestATargetHasItsObjectsInTheirOrder(t *testing.T) {
 	}
 }
 
+func TestTargetsWithTheSameObjectsShareTheirIndex(t *testing.T) {
+	known := &known{targets: map[string]*target{}}
+	for name, hashes := range map[string][]string{"east": {}, "york": {}} {
+		known.index(name, hashes)
+	}
+	if known.targets["east"] != known.targets["york"] {
+		t.Error("each of two targets with the same objects has an index")
+	}
+	known.index("west", []string{"another"})
+	if west := known.targets["west"]; west == known.targets["east"] || west.whole {
+		t.Errorf("a target with other objects has %+v", west)
+	}
+}
+
 func TestAnObjectIsFoundByItsKindAndName(t *testing.T) {
 	in := newStore()
 	head, first, second, hidden := revision(t)

@@ -3,6 +3,7 @@ package contents
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,8 +70,14 @@ func (k *known) with(found loaded) *known {
 	return out
 }
 
-// index adds a target that has these objects.
+// index adds a target that has these objects. Those that have the same ones share what is known of them.
 func (k *known) index(name string, hashes []string) {
+	for _, other := range k.targets {
+		if other.whole && slices.Equal(other.hashes, hashes) {
+			k.targets[name] = other
+			return
+		}
+	}
 	out := &target{hashes: hashes, byName: make(map[objectName]string, len(hashes)), whole: true}
 	for _, hash := range hashes {
 		content, read := k.contents[hash]

@@ -198,12 +198,16 @@ func validateRevisionTargets(spec *v1alpha1.ApplicationRevisionSpec, path *field
 		there[spec.Objects[i].Hash] = true
 	}
 	var errs field.ErrorList
-	seen := map[string]bool{}
+	seen, listed := map[string]bool{}, map[string]bool{} // listed are the hashes of lists, each of which is proven once
 	for i := range spec.Targets {
 		at, target := path.Index(i), &spec.Targets[i]
 		errs = append(errs, validateNewName(target.Name, seen, at.Child("name"))...)
-		if want := v1alpha1.HashObjects(v1alpha1.ObjectsOf(spec.Targets, i)); target.Hash != want {
-			errs = append(errs, field.Invalid(at.Child("hash"), target.Hash, "must be that of the objects, "+want))
+		if len(target.Objects) > 0 || !listed[target.Hash] {
+			if want := v1alpha1.HashObjects(target.Objects); target.Hash != want {
+				errs = append(errs, field.Invalid(at.Child("hash"), target.Hash, "must be that of the objects, "+want))
+			} else {
+				listed[want] = true
+			}
 		}
 		once := map[string]bool{}
 		for j, hash := range target.Objects {
