@@ -51,9 +51,7 @@ func TestWhatASilentClusterRanIsPlacedElsewhere(t *testing.T) {
 	// From now on it may run in both.
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east,west", "--overwrite")
 	// Scaled down, its controller would wait for ever with two that are not ready.
-	for _, pod := range []string{"db-0", "db-2"} {
-		s.West.Kubectl("patch", "pod", pod, "--subresource=status", "-p", `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`)
-	}
+	s.West.Unready("db-0", "db-2")
 	patient := framework.PodUIDs(s, s.West, "patient")
 
 	west := s.Environment.Clusters["west"]

@@ -90,3 +90,12 @@ func Evict(s *Scenario, pod *corev1.Pod, options *metav1.DeleteOptions) error {
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: s.Namespace}, DeleteOptions: options,
 	})
 }
+
+// Unready has pods of a stock cluster be long since not ready, which they stay.
+func (s *Side) Unready(pods ...string) {
+	s.t.Helper()
+	for _, pod := range pods {
+		s.Kubectl("patch", "pod", pod, "--subresource=status", "-p",
+			`{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`)
+	}
+}

@@ -26,9 +26,7 @@ func TestOrdinalsThatAreNotReadyMoveToo(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.Apply(manifests.Database("db", 3, manifests.SetOn("west")))
 	expect.SetRolledOut(s, "db", 3)
-	for _, pod := range []string{"db-0", "db-2"} {
-		s.West.Kubectl("patch", "pod", pod, "--subresource=status", "-p", `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`)
-	}
+	s.West.Unready("db-0", "db-2")
 	s.Logical.Kubectl("annotate", "statefulset", "db", v1alpha1.AnnotationClusters+"=east", "--overwrite")
 	framework.AwaitGone[*appsv1.StatefulSet](s.West, "db")
 	expect.SetRolledOut(s, "db", 3)

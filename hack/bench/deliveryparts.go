@@ -253,8 +253,8 @@ func measureRest(ctx context.Context, sizes deliverySizes, binary, dir string, r
 	return nil
 }
 
-// rest waits until nothing goes on and all that was written has been looked at once more, and then for some time. It returns what part of a core the logical cluster takes then, in percent, and what is
-// written.
+// rest waits until nothing goes on and all that was written has been looked at once more, and then for some time. It returns what part of a core the
+// logical cluster takes then, in percent, and what is written.
 func (m *machine) rest(ctx context.Context, long time.Duration) (cpu float64, writes map[string]float64, err error) {
 	(&site{machine: m}).calm(ctx)
 	if err := pause(ctx, restTime+steps.LookAgain); err != nil {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/syncer/planning"
 )
@@ -36,7 +37,7 @@ func TestPodsThatTheirControllerDoesNotGetToAreEnded(t *testing.T) {
 		"its controller ends all at once": {
 			live: west(0, 3, func(set *appsv1.StatefulSet) { set.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }), goes: true,
 		},
-		"it is of an earlier object": {live: west(0, 3, func(set *appsv1.StatefulSet) { set.Annotations["manifold.dev/uid"] = "earlier" })},
+		"it is of an earlier object": {live: west(0, 3, func(set *appsv1.StatefulSet) { set.Annotations[v1alpha1.AnnotationUID] = "earlier" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := attach(t, newUpstream(t, above, namespace("shop")), "west", test.live)

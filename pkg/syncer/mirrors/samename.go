@@ -28,11 +28,17 @@ func (p *Pods) makeAnew(ctx context.Context, pod, shown *corev1.Pod) error {
 	default:
 		return ErrNotYet
 	}
-	err := p.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-	if err := typed.IgnoreGone(err); err != nil {
+	if err := p.deleteBelow(ctx, pod); err != nil {
 		return err
 	}
 	p.Recorder.Eventf(own.Above.Object, corev1.EventTypeNormal, reasonRenamed,
 		"cluster %q makes pod %s anew, as a pod of cluster %q has that name", p.Cluster, pod.Name, identity.ShownFrom(shown))
 	return ErrNotYet // until it is gone
+}
+
+// deleteBelow deletes a pod in the cluster, and no other one of its name. One that is gone is no error.
+func (p *Pods) deleteBelow(ctx context.Context, pod *corev1.Pod) error {
+	return typed.IgnoreGone(p.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+	}))
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/manifold-dev/manifold/internal/typed"
 	"github.com/manifold-dev/manifold/pkg/projection"
 )
 
@@ -17,8 +15,7 @@ const reasonEnded = "PodEnded"
 // End ends pods of a workload that their controller in the cluster does not get to, since it waits for others to be ready.
 func (p *Pods) End(ctx context.Context, above projection.Object, stuck []*corev1.Pod) error {
 	for _, pod := range stuck {
-		err := p.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-		if err := typed.IgnoreGone(err); err != nil {
+		if err := p.deleteBelow(ctx, pod); err != nil {
 			return fmt.Errorf("end pod %s, which its controller does not get to: %w", pod.Name, err)
 		}
 		p.Recorder.Eventf(above, corev1.EventTypeNormal, reasonEnded,
