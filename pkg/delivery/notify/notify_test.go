@@ -437,7 +437,12 @@ func TestFormsOfNotices(t *testing.T) {
 			to: hook("hook", v1alpha1.EventReleaseFailed), signature: "sha256=",
 			want: `{"id":"%s","event":"ReleaseFailed","time":"2026-01-02T03:03:00Z","namespace":"web","application":"shop","release":"shop-1","revision":"shop-v2","phase":"Failed","message":"\u003c!channel\u003e \u0026 more"}`,
 		},
-		"slack": {to: slack, want: `{"text":"*ReleaseFailed* web/shop, release shop-1, revision shop-v2: \u0026lt;!channel\u0026gt; \u0026amp; more"}`},
+		"slack": {
+			to: slack,
+			want: `{"text":"ReleaseFailed web/shop","attachments":[{"color":"danger","fallback":"ReleaseFailed web/shop","text":"\u0026lt;!channel\u0026gt; \u0026amp; more",` +
+				`"fields":[{"title":"Release","value":"shop-1","short":true},{"title":"Revision","value":"shop-v2","short":true}],"blocks":null,"ts":1767322980}],` +
+				`"replace_original":false,"delete_original":false}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, application(test.to), failed("shop-1"))
@@ -485,14 +490,18 @@ func TestOurOwnMachineIsNotCalledNorWhereAnAnswerLeads(t *testing.T) {
 		"what is no URL":    {url: "https://\x7f", policy: anywhere, says: "control characters"},
 		"nobody that hears": {url: "http://127.0.0.1:1/s3cret", policy: anywhere, says: "refused"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, application(hook("a", v1alpha1.EventReleaseFailed)), failed("shop-1"))
-			w.secret(t, "a", test.url, "")
-			err := w.controller(t, test.policy).sync(t.Context(), key)
-			if err == nil || !strings.Contains(err.Error(), test.says) || len(inside.events(t)) != 0 || strings.Contains(err.Error(), "s3cret") {
-				t.Errorf("error %v, want one that says %q, and no call", err, test.says)
-			}
-		})
+		for _, form := range []v1alpha1.NotificationType{v1alpha1.NotificationWebhook, v1alpha1.NotificationSlack} {
+			t.Run(name+" by "+string(form), func(t *testing.T) {
+				to := hook("a", v1alpha1.EventReleaseFailed)
+				to.Type = form
+				w := newWorld(t, application(to), failed("shop-1"))
+				w.secret(t, "a", test.url, "")
+				err := w.controller(t, test.policy).sync(t.Context(), key)
+				if err == nil || !strings.Contains(err.Error(), test.says) || len(inside.events(t)) != 0 || strings.Contains(err.Error(), "s3cret") {
+					t.Errorf("error %v, want one that says %q, and no call", err, test.says)
+				}
+			})
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ const (
 	within = 10 * time.Second
 	// mostAnswer bounds what is read of an answer, which says nothing.
 	mostAnswer = 4 << 10
+	// answeredWith says that a receiver has not taken a notice.
+	answeredWith = "the receiver answers with status %d"
 )
 
 // Headers of a webhook's request.
@@ -63,39 +65,46 @@ func (s sender) send(ctx context.Context, form v1alpha1.NotificationType, secret
 	if err != nil {
 		return fmt.Errorf("%s of Secret %s/%s: %w", v1alpha1.NotificationSecretURL, secret.Namespace, secret.Name, err)
 	}
-	body, err := bodyOf(form, p)
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), bytes.NewReader(body))
-	if err != nil {
-		return errors.New(outbound.Cause(err, outbound.Credentials{}))
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "manifold")
-	if form != v1alpha1.NotificationSlack {
-		request.Header.Set(HeaderEvent, p.Event)
-		request.Header.Set(HeaderID, p.ID)
-		if key := secret.Data[v1alpha1.NotificationSecretKey]; len(key) > 0 {
-			request.Header.Set(HeaderSignature, signature(key, body))
-		}
-	}
-	return s.do(request)
-}
-
-func (s sender) do(request *http.Request) error {
 	client, err := s.policy.Client(outbound.Credentials{}, outbound.Limits{Timeout: within, Answer: mostAnswer})
 	if err != nil {
 		return err
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	answer, err := client.Do(request)
+	if form == v1alpha1.NotificationSlack {
+		err = sendToSlack(ctx, client, address.String(), p)
+	} else {
+		err = sendToWebhook(ctx, client, address.String(), secret.Data[v1alpha1.NotificationSecretKey], p)
+	}
 	if err != nil {
 		return errors.New(outbound.Cause(err, outbound.Credentials{})) // the address is a secret
 	}
+	return nil
+}
+
+// sendToWebhook posts a notice as JSON, signed if there is a key.
+func sendToWebhook(ctx context.Context, client *http.Client, address string, key []byte, p payload) error {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "manifold")
+	request.Header.Set(HeaderEvent, p.Event)
+	request.Header.Set(HeaderID, p.ID)
+	if len(key) > 0 {
+		request.Header.Set(HeaderSignature, signature(key, body))
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
 	defer answer.Body.Close()
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return fmt.Errorf("the receiver answers with status %d", answer.StatusCode)
+		return fmt.Errorf(answeredWith, answer.StatusCode)
 	}
 	return nil
 }
@@ -104,26 +113,4 @@ func signature(key, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(body)
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
-}
-
-func bodyOf(form v1alpha1.NotificationType, p payload) ([]byte, error) {
-	if form == v1alpha1.NotificationSlack {
-		return json.Marshal(map[string]string{"text": slack(p)})
-	}
-	return json.Marshal(p)
-}
-
-// slack is the text of a message. What others have written can call nobody, nor lead anywhere.
-func slack(p payload) string {
-	parts := []string{fmt.Sprintf("*%s* %s/%s", p.Event, p.Namespace, p.Application)}
-	for _, part := range []struct{ name, value string }{{"release", p.Release}, {"revision", p.Revision}, {"stage", p.Stage}, {"target", p.Target}} {
-		if part.value != "" {
-			parts = append(parts, part.name+" "+part.value)
-		}
-	}
-	text := strings.Join(parts, ", ")
-	if p.Message != "" {
-		text += ": " + p.Message
-	}
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }
