@@ -85,8 +85,17 @@ func approve(release *v1alpha1.Release, request *v1alpha1.ReleaseRequest) error 
 	return among(options.Approvers, release, request)
 }
 
-// among refuses who is not among those who may approve a stage.
+// among refuses who is not among those who may approve a stage. The groups that approve come first in the request: not all of very many are recorded.
 func among(approvers []string, release *v1alpha1.Release, request *v1alpha1.ReleaseRequest) error {
+	named, others := []string{}, []string{}
+	for _, group := range request.Groups {
+		if slices.Contains(approvers, v1alpha1.ApproverGroup+group) {
+			named = append(named, group)
+		} else {
+			others = append(others, group)
+		}
+	}
+	request.Groups = slices.Concat(named, others)
 	if len(approvers) == 0 || slices.ContainsFunc(approvers, func(a string) bool { return v1alpha1.IsApprover(a, request.User, request.Groups) }) {
 		return nil
 	}

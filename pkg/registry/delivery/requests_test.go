@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -236,5 +237,13 @@ func TestReleasesRecordOnlySoMuch(t *testing.T) {
 	groups := make([]string, mostGroups+1)
 	if err := record(release, v1alpha1.ReleaseRequest{Type: v1alpha1.RequestCancel, User: "mallory", Groups: groups}); err != nil || len(release.Status.Requests[0].Groups) != mostGroups {
 		t.Errorf("%v with %d groups recorded, want %d", err, len(release.Status.Requests[0].Groups), mostGroups)
+	}
+
+	release, groups[mostGroups] = approving(), "sre" // by which the approval counts
+	if err := record(release, v1alpha1.ReleaseRequest{Type: v1alpha1.RequestApprove, User: "carol", Groups: groups}); err != nil {
+		t.Fatal(err)
+	}
+	if of := release.Status.Requests[0].Groups; len(of) != mostGroups || !slices.Contains(of, "sre") || groups[mostGroups] != "sre" {
+		t.Errorf("%d groups are recorded, want %d with sre among them, and the caller's as they were", len(of), mostGroups)
 	}
 }
