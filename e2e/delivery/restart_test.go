@@ -27,6 +27,17 @@ func begins(s *framework.Scenario, id string) v1alpha1.Release {
 	})
 }
 
+// restart kills the server and starts it again.
+func restart(s *framework.Scenario) {
+	s.Helper()
+	if err := s.Environment.Manifold.Kill(); err != nil {
+		s.Fatal(err)
+	}
+	if err := s.Environment.Manifold.Start(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // The server is killed when each stage has begun, and right after somebody has approved.
 func TestAReleaseSurvivesKillsInEveryStage(t *testing.T) {
 	s := suite.Fragile(t)
@@ -35,22 +46,13 @@ func TestAReleaseSurvivesKillsInEveryStage(t *testing.T) {
 	s.Logical.Apply(slowApp("web:1"))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
 	s.Logical.Apply(slowApp("web:2"))
-	kill := func() {
-		t.Helper()
-		if err := s.Environment.Manifold.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Environment.Manifold.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
 	ids := []string{"canary", "agree", "migrate", "rest", "primary", "clean"}
 	for _, id := range ids {
 		release := begins(&patient, id)
-		kill()
+		restart(s)
 		if id == "agree" {
 			approve(s, release)
-			kill()
+			restart(s)
 		}
 	}
 	release := awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
@@ -75,6 +77,76 @@ func TestAReleaseSurvivesKillsInEveryStage(t *testing.T) {
 		}
 	}
 	toldOnce(t, s, release.Name, append(ids, "release of web-v2 begins", "release Succeeded", "asks: Approve", "approved by "))
+}
+
+// The server is killed while requests are led elsewhere, which cannot end before west answers again, around it, and in the rollback.
+func TestTrafficAndARollbackSurviveKills(t *testing.T) {
+	framework.Long(t)
+	s := suite.Fragile(t)
+	patient := *s
+	patient.Logical = s.Logical.Within(2 * time.Minute)
+	app := func(image string) string {
+		return webApp(`
+progressDeadlineSeconds: 120
+minReadySeconds: 2
+targets: [{name: first, cluster: east}, {name: second, cluster: west}]
+traffic: {method: Service, drainSeconds: 1}
+pipeline:
+  stages:
+  - {name: K8S_CANARY_ROLLOUT, id: canary, with: {replicas: 1, perCluster: true}}
+  - {name: K8S_BASELINE_ROLLOUT, id: baseline}
+  - {name: WAIT_APPROVAL, id: agree}
+  - {name: K8S_TRAFFIC_ROUTING, id: there, with: {all: canary}}
+  - {name: K8S_PRIMARY_ROLLOUT, id: primary}
+  - {name: WAIT_APPROVAL, id: go}
+  - {name: K8S_TRAFFIC_ROUTING, id: back, with: {all: primary}}
+`, webService, webDeployment(image, 2))
+	}
+	web := func(side *framework.Side) string { return leads(side, "web") }
+	s.Logical.Apply(app("web:1"))
+	awaitPhase(&patient, "web-v1", v1alpha1.ReleaseSucceeded)
+	s.Logical.Apply(app("web:2"))
+	for _, id := range []string{"canary", "baseline"} {
+		begins(&patient, id)
+		restart(s)
+	}
+
+	waiting := awaitStage(&patient, "web-v2", "agree", v1alpha1.StageRunning)
+	west := s.Environment.Clusters["west"]
+	t.Cleanup(func() { _ = west.ResumeAll() })
+	if err := west.PauseAll(); err != nil {
+		t.Fatal(err)
+	}
+	approve(s, waiting)
+	awaitStage(&patient, "web-v2", "there", v1alpha1.StageRunning)
+	restart(s)
+	if of := stage(begins(&patient, "there"), "there"); of.Phase != v1alpha1.StageRunning {
+		t.Errorf("stage there is %s while west is halted: %s", of.Phase, of.Message)
+	}
+	if err := west.ResumeAll(); err != nil {
+		t.Fatal(err)
+	}
+
+	begins(&patient, "primary")
+	restart(s)
+	waiting = awaitStage(&patient, "web-v2", "go", v1alpha1.StageRunning)
+	awaitIn(&patient, "the variant that the Service leads to", "canary", web)
+	s.Logical.CLI("release", "cancel", waiting.Name, "--rollback")
+	begins(&patient, "rollback")
+	restart(s)
+
+	release := awaitPhase(&patient, "web-v2", v1alpha1.ReleaseRolledBack)
+	expect.AwaitRuns(&patient, "web", map[string]string{"east": "2 of web:1", "west": "2 of web:1"})
+	for _, name := range []string{"web-canary", "web-baseline"} {
+		expect.AwaitRuns(&patient, name, map[string]string{"east": "nothing", "west": "nothing"})
+	}
+	awaitIn(&patient, "the variant that the Service leads to", "", web)
+	for _, id := range []string{"canary", "baseline", "agree", "there", "primary", "rollback"} {
+		if of := stage(release, id); of.Phase != v1alpha1.StageSucceeded || of.Attempt != 1 {
+			t.Errorf("stage %s is %s in attempt %d: %s", id, of.Phase, of.Attempt, of.Message)
+		}
+	}
+	toldOnce(t, s, release.Name, []string{"release of web-v2 begins", "asks: Approve", "approved by ", "asks: Cancel"})
 }
 
 // onceOnly says of a line of a log that what it tells happens only once.
