@@ -12,6 +12,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 // inlineApp is an application that holds a ConfigMap of a colour itself.
@@ -134,8 +135,8 @@ func TestWhatAnApplicationMayNotHaveIsToldAndNothingIsMade(t *testing.T) {
 
 func TestAnApplicationFollowsARepository(t *testing.T) {
 	s := suite.Scenario(t)
-	r := newGitRepository(t)
-	r.commit("the first", map[string]string{
+	r := gittest.New(t, "shop")
+	r.Commit("the first", map[string]string{
 		"web/base/kustomization.yaml": "resources: [settings.yaml]\n",
 		"web/base/settings.yaml":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: blue}\n",
 		"web/east/kustomization.yaml": "resources: [../base]\nnameSuffix: -east\n",
@@ -149,7 +150,7 @@ spec:
   targets:
   - {name: east, cluster: east, path: east}
   - {name: west, cluster: west, path: base}
-`, r.serve()))
+`, r.Serve()))
 	awaitRevision(s, 1)
 	revision, err := fetch[v1alpha1.ApplicationRevision](s, "applicationrevision", "web-v1")
 	if err != nil {
@@ -159,11 +160,11 @@ spec:
 		t.Errorf("web-v1 is of %+v for %+v", origin, revision.Spec.Targets)
 	}
 
-	r.commit("the second", map[string]string{"web/base/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: red}\n"})
+	r.Commit("the second", map[string]string{"web/base/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {colour: red}\n"})
 	s.Logical.Kubectl("annotate", "application", "web", v1alpha1.AnnotationRefresh+"=now")
 	awaitRevision(s, 2)
 
-	r.commit("the third", map[string]string{"web/base/settings.yaml": "{{"})
+	r.Commit("the third", map[string]string{"web/base/settings.yaml": "{{"})
 	s.Logical.Kubectl("annotate", "--overwrite", "application", "web", v1alpha1.AnnotationRefresh+"=again")
 	awaitTold(s, v1alpha1.ApplicationRendered, `target "east"`)
 	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"source":{"git":{"ref":{"branch":"gone"}}}}}`)

@@ -17,6 +17,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 const (
@@ -139,8 +140,8 @@ func TestAnApplicationOfManyObjects(t *testing.T) {
 		}
 	}
 
-	r := newGitRepository(t)
-	r.commit("The first version", manyObjects(count, "v1"))
+	r := gittest.New(t, "shop")
+	r.Commit("The first version", manyObjects(count, "v1"))
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: delivery.manifold.dev/v1alpha1
 kind: Application
@@ -148,10 +149,10 @@ metadata: {name: web}
 spec:
   source: {git: {url: %s, path: web, interval: 1h}}
   targets: [{name: first, cluster: east}, {name: second, cluster: west}]
-`, r.serve()))
+`, r.Serve()))
 	released("web-v1", "v1")
 
-	r.commit("Another version of everything", manyObjects(count, "v2"))
+	r.Commit("Another version of everything", manyObjects(count, "v2"))
 	s.Logical.Kubectl("annotate", "--overwrite", "application", "web", v1alpha1.AnnotationRefresh+"="+time.Now().Format(time.RFC3339Nano))
 	released("web-v2", "v2")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 // prd is where the microservice is in its repository, as PipeCD's own document has it.
@@ -139,11 +140,11 @@ func TestAPipeCDFileIsReadFromARepository(t *testing.T) {
 	s := suite.Scenario(t)
 	patient := *s
 	patient.Logical = s.Logical.Within(2 * time.Minute)
-	r := newGitRepository(t)
-	r.commit("the first", microservice(pipecdFile, "1"))
-	r.git("tag", "v1.0.0")
-	r.git("branch", "live")
-	s.Logical.Apply(fromRepository(r.serve(), "branch: live"))
+	r := gittest.New(t, "shop")
+	r.Commit("the first", microservice(pipecdFile, "1"))
+	r.Git("tag", "v1.0.0")
+	r.Git("branch", "live")
+	s.Logical.Apply(fromRepository(r.Serve(), "branch: live"))
 	first := awaitPhase(&patient, "web-v1", v1alpha1.ReleaseSucceeded)
 	if len(first.Status.Stages) != 1 || first.Status.Stages[0].Name != v1alpha1.StageSync || len(first.Status.Stages[0].Targets) != 2 {
 		t.Errorf("the first release went by %+v, want a sync to both targets", first.Status.Stages)
@@ -159,9 +160,9 @@ func TestAPipeCDFileIsReadFromARepository(t *testing.T) {
 	})
 
 	// What is on another branch does not count.
-	r.commit("the second", microservice(pipecdFile, "2"))
+	r.Commit("the second", microservice(pipecdFile, "2"))
 	refresh(s)
-	r.git("branch", "--force", "live", "main")
+	r.Git("branch", "--force", "live", "main")
 	refresh(s)
 	waiting := awaitStage(&patient, "web-v2", "agree", v1alpha1.StageRunning)
 	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
@@ -175,9 +176,9 @@ func TestAPipeCDFileIsReadFromARepository(t *testing.T) {
 	expect.AwaitRuns(s, "web-canary", map[string]string{"east": "nothing", "west": "nothing"})
 
 	// A Service that is gone from the base goes from the clusters, and no pod is made anew by that, so there is nothing to agree to.
-	r.git("rm", "--quiet", prd+"/base/old.yaml")
-	r.commit("the third", map[string]string{prd + "/base/kustomization.yaml": "resources: [deployment.yaml, service.yaml]\n"})
-	r.git("branch", "--force", "live", "main")
+	r.Git("rm", "--quiet", prd+"/base/old.yaml")
+	r.Commit("the third", map[string]string{prd + "/base/kustomization.yaml": "resources: [deployment.yaml, service.yaml]\n"})
+	r.Git("branch", "--force", "live", "main")
 	refresh(s)
 	awaitPhase(&patient, "web-v3", v1alpha1.ReleaseSucceeded)
 	awaitSelectors(s, "web-old", "none")
@@ -196,9 +197,9 @@ func TestAPipeCDFileIsImportedByTheCommand(t *testing.T) {
 	s := suite.Scenario(t)
 	patient := *s
 	patient.Logical = s.Logical.Within(2 * time.Minute)
-	r := newGitRepository(t)
-	r.commit("the first", microservice(pipecdFile, "1"))
-	said := s.Logical.CLI("app", "import", filepath.Join(r.dir, prd), "--git-url", r.serve(), "--git-path", prd, "--git-branch", "main", "--strict", "--apply")
+	r := gittest.New(t, "shop")
+	r.Commit("the first", microservice(pipecdFile, "1"))
+	said := s.Logical.CLI("app", "import", filepath.Join(r.Dir, prd), "--git-url", r.Serve(), "--git-path", prd, "--git-branch", "main", "--strict", "--apply")
 	expect.Says(t, said, "application/web imported")
 	awaitPhase(&patient, "web-v1", v1alpha1.ReleaseSucceeded)
 	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
@@ -213,7 +214,7 @@ func TestAPipeCDFileIsImportedByTheCommand(t *testing.T) {
 	}
 
 	// The Application comes before the file, and says so once the file says something else.
-	r.commit("another way", map[string]string{prd + "/app.pipecd.yaml": strings.Replace(pipecdFile, "replicas: 1\n", "replicas: 2\n", 1)})
+	r.Commit("another way", map[string]string{prd + "/app.pipecd.yaml": strings.Replace(pipecdFile, "replicas: 1\n", "replicas: 2\n", 1)})
 	refresh(s)
 	awaitTold(s, v1alpha1.ApplicationHonoured, "pipeline of app.pipecd.yaml is not honoured: spec.pipeline of the Application says otherwise")
 }
@@ -221,10 +222,10 @@ func TestAPipeCDFileIsImportedByTheCommand(t *testing.T) {
 func TestAProviderThatThereIsNotFailsBeforeAnythingIsApplied(t *testing.T) {
 	framework.Long(t)
 	s := suite.Scenario(t)
-	r := newGitRepository(t)
+	r := gittest.New(t, "shop")
 	file, _, _ := strings.Cut(pipecdFile, "  service:")
-	r.commit("the first", microservice(strings.Replace(file, "name: west", "name: mars", 1), "1"))
-	s.Logical.Apply(fromRepository(r.serve(), "branch: main"))
+	r.Commit("the first", microservice(strings.Replace(file, "name: west", "name: mars", 1), "1"))
+	s.Logical.Apply(fromRepository(r.Serve(), "branch: main"))
 	failed := awaitPhase(s, "web-v1", v1alpha1.ReleaseFailed)
 	expect.Says(t, failed.Status.Message, `target "mars": there is no cluster "mars"`)
 	expect.Refused(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
@@ -236,15 +237,15 @@ func TestAProviderThatThereIsNotFailsBeforeAnythingIsApplied(t *testing.T) {
 func TestNamesOfPipedAreForTheApplicationToSay(t *testing.T) {
 	framework.Long(t)
 	s := suite.Scenario(t)
-	r := newGitRepository(t)
+	r := gittest.New(t, "shop")
 	file := strings.Replace(pipecdFile, "      - name: WAIT_APPROVAL\n", `      - name: ANALYSIS
         with:
           duration: 10s
           metrics: [{provider: prom, query: up, interval: 5s, expected: {min: 1}}]
       - name: WAIT_APPROVAL
 `, 1)
-	r.commit("the first", microservice(file, "1"))
-	url, folder := r.serve(), filepath.Join(r.dir, prd)
+	r.Commit("the first", microservice(file, "1"))
+	url, folder := r.Serve(), filepath.Join(r.Dir, prd)
 	expect.Refused(t, s.Logical.TryCLI("app", "import", folder, "--git-url", url, "--git-path", prd), "--analysis-provider prom=URL")
 	expect.Says(t, s.Logical.CLI("app", "import", folder, "--git-url", url, "--git-path", prd, "--analysis-provider", "prom=https://prometheus.example"), "provider: https://prometheus.example")
 	s.Logical.Apply(fromRepository(url, "branch: main"))

@@ -9,6 +9,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 // stagedApp is an application of one pod in cluster east, each new image of which goes through stages, a line each. More are further fields of its
@@ -113,9 +114,9 @@ func TestAnApprovalThatHasExpiredDoesNotCount(t *testing.T) {
 func TestAStageIsSkippedForACommitThatSaysSo(t *testing.T) {
 	framework.Long(t)
 	s := suite.Scenario(t)
-	r := newGitRepository(t)
+	r := gittest.New(t, "shop")
 	commit := func(message, image string) {
-		r.commit(message, map[string]string{"web/web.yaml": fmt.Sprintf(`
+		r.Commit(message, map[string]string{"web/web.yaml": fmt.Sprintf(`
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
@@ -139,7 +140,7 @@ spec:
     stages:
     - {name: WAIT_APPROVAL, id: agree, skipOn: {commitMessagePrefixes: ["chore: "]}}
     - {name: K8S_PRIMARY_ROLLOUT, id: primary}
-`, r.serve()))
+`, r.Serve()))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
 	refresh := func() {
 		s.Logical.Kubectl("annotate", "--overwrite", "application", "web", v1alpha1.AnnotationRefresh+"="+time.Now().Format(time.RFC3339Nano))

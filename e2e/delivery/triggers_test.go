@@ -16,6 +16,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 func configMapFile(name, colour string) string {
@@ -25,8 +26,8 @@ func configMapFile(name, colour string) string {
 func TestTheFilesOfACommitSayWhatIsReleasedAndByWhichStages(t *testing.T) {
 	framework.Long(t)
 	s := suite.Scenario(t)
-	r := newGitRepository(t)
-	r.commit("the first", map[string]string{
+	r := gittest.New(t, "shop")
+	r.Commit("the first", map[string]string{
 		"web/kustomization.yaml": "resources: [../lib, ../words]\n",
 		"lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": configMapFile("settings", "blue"),
 		"words/kustomization.yaml": "resources: [words.yaml]\n", "words/words.yaml": configMapFile("words", "blue"),
@@ -43,20 +44,20 @@ spec:
     stages:
     - {name: WAIT_APPROVAL, id: agree, skipOn: {paths: [words/**]}}
     - {name: K8S_PRIMARY_ROLLOUT, id: primary}
-`, r.serve()))
+`, r.Serve()))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
 	refresh := func() {
 		s.Logical.Kubectl("annotate", "--overwrite", "application", "web", v1alpha1.AnnotationRefresh+"="+time.Now().Format(time.RFC3339Nano))
 	}
 
-	r.commit("other words", map[string]string{"words/words.yaml": configMapFile("words", "red")})
+	r.Commit("other words", map[string]string{"words/words.yaml": configMapFile("words", "red")})
 	refresh()
 	skipped := awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
 	if got := stage(skipped, "agree"); got.Phase != v1alpha1.StageSkipped || !strings.Contains(got.Message, `skipOn.paths names, such as "words/words.yaml"`) {
 		t.Errorf("the stage is %s: %s", got.Phase, got.Message)
 	}
 
-	r.commit("other settings", map[string]string{"lib/settings.yaml": configMapFile("settings", "red")})
+	r.Commit("other settings", map[string]string{"lib/settings.yaml": configMapFile("settings", "red")})
 	refresh()
 	awaitApp(s, "web-v3 is not released by itself", func(app v1alpha1.Application) error {
 		released := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ApplicationReleased)
@@ -69,7 +70,7 @@ spec:
 		t.Errorf("there are releases of %v", got)
 	}
 
-	r.commit("words again", map[string]string{"words/words.yaml": configMapFile("words", "green")})
+	r.Commit("words again", map[string]string{"words/words.yaml": configMapFile("words", "green")})
 	refresh()
 	awaitStage(s, "web-v4", "agree", v1alpha1.StageRunning) // what web-v3 has changed comes along
 }
@@ -101,8 +102,8 @@ func announce(s *framework.Scenario, application, ref, secret string) int {
 func TestAPushIsReleasedAtOnce(t *testing.T) {
 	framework.Long(t)
 	s := suite.Scenario(t)
-	r := newGitRepository(t)
-	r.commit("the first", map[string]string{"web/settings.yaml": configMapFile("settings", "blue")})
+	r := gittest.New(t, "shop")
+	r.Commit("the first", map[string]string{"web/settings.yaml": configMapFile("settings", "blue")})
 	s.Logical.Apply(fmt.Sprintf(`
 apiVersion: delivery.manifold.dev/v1alpha1
 kind: Application
@@ -110,7 +111,7 @@ metadata: {name: web}
 spec:
   source: {git: {url: %s, path: web, interval: 24h, webhook: {secretRef: {name: hook}}}}
   targets: [{name: first, cluster: east}]
-`, r.serve()))
+`, r.Serve()))
 	awaitPhase(s, "web-v1", v1alpha1.ReleaseSucceeded)
 	awaitTold(s, v1alpha1.ApplicationHonoured, "there is no Secret "+s.Namespace+"/hook")
 	if got := announce(s, "web", "refs/heads/main", ""); got != http.StatusUnauthorized {
@@ -124,7 +125,7 @@ spec:
 		return nil
 	})
 
-	r.commit("the second", map[string]string{"web/settings.yaml": configMapFile("settings", "red")})
+	r.Commit("the second", map[string]string{"web/settings.yaml": configMapFile("settings", "red")})
 	for _, test := range []struct {
 		application, ref, secret string
 		want                     int

@@ -8,6 +8,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/e2e/framework"
 	"github.com/manifold-dev/manifold/e2e/framework/expect"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 // user is somebody who may write Applications, and use one plugin.
@@ -53,9 +54,9 @@ func TestWhoMayUseAPluginHasItDeliverFilesThatAreNoManifests(t *testing.T) {
 	s.Logical.Poll("somebody may write applications", func() error {
 		return framework.Failure(s.Logical.Try("auth", "can-i", "create", "applications.delivery.manifold.dev", "--as="+who))
 	})
-	repository := newGitRepository(t)
-	repository.commit("the first", map[string]string{"infra/main.tf": "resource {}\n"})
-	url := repository.serve()
+	repository := gittest.New(t, "shop")
+	repository.Commit("the first", map[string]string{"infra/main.tf": "resource {}\n"})
+	url := repository.Serve()
 
 	expect.Refused(t, applies(byPlugin(url, "ecs")), `spec.plugins[0].name: you need the right to "use" Plugin "ecs"`)
 	s.Logical.Poll("who may use a plugin names it", func() error { return framework.Failure(applies(byPlugin(url, "terraform"))) })
@@ -73,7 +74,7 @@ func TestWhoMayUseAPluginHasItDeliverFilesThatAreNoManifests(t *testing.T) {
 	expect.Refused(t, applies(strings.Replace(byPlugin(url, "terraform"), "pluginsOnly: true", "pluginsOnly: false", 1)), "spec.pluginsOnly: Forbidden")
 
 	// The files decide what is a new revision.
-	repository.commit("the second", map[string]string{"infra/main.tf": "resource { size = 2 }\n"})
+	repository.Commit("the second", map[string]string{"infra/main.tf": "resource { size = 2 }\n"})
 	s.Logical.Poll("a change of the files is another revision", func() error {
 		return framework.Failure(s.Logical.Try("get", "applicationrevision", "infra-v2"))
 	})

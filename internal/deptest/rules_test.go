@@ -407,8 +407,8 @@ var rules = map[string]Rule{
 	},
 	"the product needs nothing of the tools and tests": {
 		From:   []string{"apis/...", "cmd/...", "config/...", "generated/...", "pkg/..."},
-		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/delivery/v1alpha1/fake", "generated/clientset/versioned/typed/manifold/v1alpha1/fake", "pkg/delivery/pulls/forges/forgetest", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest"},
-		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/delivery/pulls/forges/forgetest", "pkg/placement/build", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
+		Except: []string{"generated/clientset/versioned/fake/...", "generated/clientset/versioned/typed/delivery/v1alpha1/fake", "generated/clientset/versioned/typed/manifold/v1alpha1/fake", "pkg/delivery/pulls/forges/forgetest", "pkg/delivery/source/git/gittest", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest"},
+		Forbid: []string{"hack/...", "e2e/...", "internal/deptest", "pkg/delivery/pulls/forges/forgetest", "pkg/delivery/source/git/gittest", "pkg/placement/build", "pkg/registry/group/grouptest", "pkg/server/storage/storagetest", "testing/...", "k8s.io/client-go/testing/...", "k8s.io/client-go/kubernetes/fake",
 			"k8s.io/utils/clock/testing", "generated/clientset/versioned/fake/...", "github.com/google/go-containerregistry/..."},
 		Why: "what is for tests does not belong into the binary",
 	},

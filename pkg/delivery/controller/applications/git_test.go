@@ -2,9 +2,6 @@ package applications
 
 import (
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,58 +14,20 @@ import (
 	"github.com/manifold-dev/manifold/internal/caches"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
 	"github.com/manifold-dev/manifold/pkg/delivery/source/git"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
-// repository is a real one, which git itself has made.
-type repository struct {
-	t   *testing.T
-	dir string
-}
+type repository struct{ *gittest.Repository }
 
 func newRepository(t *testing.T) *repository {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
-	}
-	r := &repository{t, t.TempDir()}
-	r.git("init", "--quiet", "--initial-branch=main", ".")
-	return r
-}
-
-func (r *repository) git(arguments ...string) {
-	r.t.Helper()
-	command := exec.Command("git", arguments...)
-	command.Dir = r.dir
-	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com",
-		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
-	if out, err := command.CombinedOutput(); err != nil {
-		r.t.Fatalf("git %s: %v\n%s", strings.Join(arguments, " "), err, out)
-	}
-}
-
-func (r *repository) commit(message string, files map[string]string) {
-	r.t.Helper()
-	for name, content := range files {
-		name = filepath.Join(r.dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			r.t.Fatal(err)
-		}
-		if target, link := strings.CutPrefix(content, "-> "); link {
-			if err := os.Symlink(target, name); err != nil {
-				r.t.Fatal(err)
-			}
-		} else if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			r.t.Fatal(err)
-		}
-	}
-	r.git("add", "--all")
-	r.git("commit", "--quiet", "--allow-empty", "--message", message)
+	return &repository{gittest.New(t, "shop")}
 }
 
 // application is one whose manifests are in a folder of the repository.
 func (r *repository) application(folder string, objects ...runtime.Object) *v1alpha1.Application {
 	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-of-web", Generation: 1}}
-	app.Spec.Source.Git = &v1alpha1.GitSource{URL: "file://" + r.dir, Path: folder}
+	app.Spec.Source.Git = &v1alpha1.GitSource{URL: r.FileURL(), Path: folder}
 	v1alpha1.SetObjectDefaults_Application(app)
 	return app
 }
@@ -93,7 +52,7 @@ var overlays = map[string]string{
 
 func TestCommitsBecomeRevisions(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first\n\nmore", overlays)
+	r.Commit("the first\n\nmore", overlays)
 	app := r.application("web")
 	app.Spec.Targets = []v1alpha1.Target{{Name: "east", Cluster: "east", Path: "east"}, {Name: "west", Cluster: "west", Path: "./west"}}
 	w := newWorld(t, repositories(t), app)
@@ -105,11 +64,11 @@ func TestCommitsBecomeRevisions(t *testing.T) {
 	if spec.Origin == nil || spec.Origin.Message != "the first" || spec.Origin.Author != "Ada" || len(spec.Origin.Commit) != 40 || len(spec.Targets) != 2 || spec.Targets[0].Hash == spec.Targets[1].Hash {
 		t.Errorf("the revision is of %+v for %+v", spec.Origin, spec.Targets)
 	}
-	r.commit("words alone", map[string]string{"README.md": "hello"})
+	r.Commit("words alone", map[string]string{"README.md": "hello"})
 	if got = w.turn(); w.revisionNames() != "web-v1" || got.Status.Source.Origin.Message != "words alone" {
 		t.Errorf("a commit that changes no manifest makes revisions %s, and the source is at %+v", w.revisionNames(), got.Status.Source.Origin)
 	}
-	r.commit("bigger", map[string]string{"web/west/kustomization.yaml": "resources: [../base]\nreplicas: [{name: web, count: 6}]\n"})
+	r.Commit("bigger", map[string]string{"web/west/kustomization.yaml": "resources: [../base]\nreplicas: [{name: web, count: 6}]\n"})
 	if w.turn(); w.revisionNames() != "web-v1 web-v2" {
 		t.Errorf("a commit that changes one makes revisions %s", w.revisionNames())
 	}
@@ -189,8 +148,8 @@ func TestWhatIsWrongWithASource(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRepository(t)
-			r.commit("the first", overlays)
-			r.commit("the second", test.files)
+			r.Commit("the first", overlays)
+			r.Commit("the second", test.files)
 			app := r.application(test.folder)
 			if test.change != nil {
 				test.change(&app.Spec)
@@ -212,7 +171,7 @@ func TestWhatIsWrongWithASource(t *testing.T) {
 
 func TestSecretsOfARepositoryAreReadableByWhoMayReadSecrets(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", map[string]string{"a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {word: s3cret-word}\n"})
+	r.Commit("the first", map[string]string{"a/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {word: s3cret-word}\n"})
 	w := newWorld(t, repositories(t), r.application("a"))
 	w.turn()
 	revision := caches.All[*v1alpha1.ApplicationRevision](w.view.revisions)[0]
@@ -227,8 +186,8 @@ func TestSecretsOfARepositoryAreReadableByWhoMayReadSecrets(t *testing.T) {
 
 func TestTheApplicationFileSaysHow(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", overlays)
-	r.commit("the second", map[string]string{"web/app.pipecd.yaml": `
+	r.Commit("the first", overlays)
+	r.Commit("the second", map[string]string{"web/app.pipecd.yaml": `
 apiVersion: pipecd.dev/v1beta1
 kind: KubernetesApp
 spec:
@@ -267,8 +226,8 @@ func TestAChangeOfTheApplicationFileIsARevision(t *testing.T) {
 	}
 	pipeline := "  pipeline: {stages: [{name: K8S_CANARY_ROLLOUT, with: {replicas: 10%}}, {name: K8S_PRIMARY_ROLLOUT}]}\n"
 	r := newRepository(t)
-	r.commit("the first", map[string]string{"web/web.yaml": deployment})
-	r.commit("with a pipeline", file(pipeline))
+	r.Commit("the first", map[string]string{"web/web.yaml": deployment})
+	r.Commit("with a pipeline", file(pipeline))
 	w := newWorld(t, repositories(t), r.application("web"))
 	w.turn()
 	for _, step := range []struct {
@@ -282,7 +241,7 @@ func TestAChangeOfTheApplicationFileIsARevision(t *testing.T) {
 		{"no pipeline", "", "web-v1 web-v2 web-v3"},
 		{"another thing that it says", "  quickSync: {prune: true}\n", "web-v1 web-v2 web-v3 web-v4"},
 	} {
-		r.commit(step.what, file(step.spec))
+		r.Commit(step.what, file(step.spec))
 		app := w.turn()
 		if w.revisionNames() != step.want || w.released() != step.want {
 			t.Fatalf("%s: revisions %s and releases of %s, want %s: %s", step.what, w.revisionNames(), w.released(), step.want, says(app, v1alpha1.ApplicationRendered))
@@ -297,8 +256,8 @@ func TestAChangeOfTheApplicationFileIsARevision(t *testing.T) {
 // What the file leaves to the configuration of piped, and what the Application says otherwise than the file, is told.
 func TestTheApplicationSaysWhatItsFileDoesNot(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", overlays)
-	r.commit("the second", map[string]string{"web/app.pipecd.yaml": `
+	r.Commit("the first", overlays)
+	r.Commit("the second", map[string]string{"web/app.pipecd.yaml": `
 apiVersion: pipecd.dev/v1beta1
 kind: KubernetesApp
 spec:
@@ -350,7 +309,7 @@ func settings(colour string) string {
 
 func TestACommitOfFilesThatDoNotCountIsNotReleasedByItself(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue"), "lib/README.md": "hello"})
+	r.Commit("the first", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue"), "lib/README.md": "hello"})
 	app := r.application("web")
 	app.Spec.Trigger.Paths = []string{"shared/**"}
 	w := newWorld(t, repositories(t), app)
@@ -359,9 +318,9 @@ func TestACommitOfFilesThatDoNotCountIsNotReleasedByItself(t *testing.T) {
 	if files, known := w.changesOf("web-v1"); known {
 		t.Errorf("the first revision changes %s", files)
 	}
-	r.commit("words", map[string]string{"lib/README.md": "hello, world"})
+	r.Commit("words", map[string]string{"lib/README.md": "hello, world"})
 	w.turn()
-	r.commit("red", map[string]string{"lib/settings.yaml": settings("red")})
+	r.Commit("red", map[string]string{"lib/settings.yaml": settings("red")})
 	got := w.turn()
 	if files, _ := w.changesOf("web-v2"); files != "web-v1: lib/README.md lib/settings.yaml" {
 		t.Errorf("web-v2 changes %s", files)
@@ -379,7 +338,7 @@ func TestACommitOfFilesThatDoNotCountIsNotReleasedByItself(t *testing.T) {
 	}
 
 	w.restart(repositories(t)) // the commit before has to be fetched again
-	r.commit("and what is shared", map[string]string{"lib/settings.yaml": settings("green"), "shared/words.txt": "hello"})
+	r.Commit("and what is shared", map[string]string{"lib/settings.yaml": settings("green"), "shared/words.txt": "hello"})
 	w.turn()
 	if files, _ := w.changesOf("web-v3"); files != "web-v2: lib/settings.yaml shared/words.txt" || w.released() != "web-v1 web-v3" {
 		t.Errorf("web-v3 changes %s, and there are releases of %s", files, w.released())
@@ -389,29 +348,29 @@ func TestACommitOfFilesThatDoNotCountIsNotReleasedByItself(t *testing.T) {
 func TestWhatIsNotKnownToChangeIsReleased(t *testing.T) {
 	for name, change := range map[string]func(w *world, r *repository){
 		"the application itself has changed, and a commit as well": func(w *world, r *repository) {
-			r.commit("words", map[string]string{"lib/README.md": "hello"})
+			r.Commit("words", map[string]string{"lib/README.md": "hello"})
 			w.change(func(spec *v1alpha1.ApplicationSpec) {
 				spec.Targets = []v1alpha1.Target{{Name: "eu", Cluster: "east", Patches: []v1alpha1.Patch{{Patch: "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {size: big}}"}}}}
 			})
 		},
 		"the repository is another one": func(w *world, r *repository) {
 			other := newRepository(w.T)
-			other.commit("elsewhere", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("red")})
-			w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.URL = "file://" + other.dir })
+			other.Commit("elsewhere", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("red")})
+			w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.URL = other.FileURL() })
 		},
 		"the history is gone": func(w *world, r *repository) {
-			r.git("checkout", "--quiet", "--orphan", "anew")
-			r.commit("anew", map[string]string{"lib/settings.yaml": settings("red")})
-			r.git("branch", "--delete", "--force", "main")
-			r.git("branch", "--move", "main")
-			r.git("reflog", "expire", "--expire=now", "--all")
-			r.git("gc", "--quiet", "--prune=now")
+			r.Git("checkout", "--quiet", "--orphan", "anew")
+			r.Commit("anew", map[string]string{"lib/settings.yaml": settings("red")})
+			r.Git("branch", "--delete", "--force", "main")
+			r.Git("branch", "--move", "main")
+			r.Git("reflog", "expire", "--expire=now", "--all")
+			r.Git("gc", "--quiet", "--prune=now")
 			w.restart(repositories(w.T))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRepository(t)
-			r.commit("the first", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue")})
+			r.Commit("the first", map[string]string{"web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue")})
 			app := r.application("web")
 			app.Spec.Trigger.Paths = []string{"shared/**"}
 			w := newWorld(t, repositories(t), app)
@@ -429,11 +388,11 @@ func TestWhatIsNotKnownToChangeIsReleased(t *testing.T) {
 func TestTheApplicationFileSaysWhichFilesCount(t *testing.T) {
 	r := newRepository(t)
 	file := "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec: {name: web, trigger: {onCommit: {paths: [shared/**], ignores: [web/words.txt]}}}\n"
-	r.commit("the first", map[string]string{"web/app.pipecd.yaml": file, "web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue")})
+	r.Commit("the first", map[string]string{"web/app.pipecd.yaml": file, "web/kustomization.yaml": "resources: [../lib]\n", "lib/kustomization.yaml": "resources: [settings.yaml]\n", "lib/settings.yaml": settings("blue")})
 	w := newWorld(t, repositories(t), r.application("web"))
 	w.turn()
 	w.ends(v1alpha1.ReleaseSucceeded)
-	r.commit("red", map[string]string{"lib/settings.yaml": settings("red"), "web/words.txt": "hello"})
+	r.Commit("red", map[string]string{"lib/settings.yaml": settings("red"), "web/words.txt": "hello"})
 	got := w.turn()
 	if w.revisionNames() != "web-v1 web-v2" || w.released() != "web-v1" || says(got, v1alpha1.ApplicationHonoured) != "" {
 		t.Errorf("revisions %s, releases of %s, condition Honoured says %q", w.revisionNames(), w.released(), says(got, v1alpha1.ApplicationHonoured))
@@ -442,7 +401,7 @@ func TestTheApplicationFileSaysWhichFilesCount(t *testing.T) {
 
 func TestAWebhookWithoutASecretIsTold(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", map[string]string{"web/settings.yaml": settings("blue")})
+	r.Commit("the first", map[string]string{"web/settings.yaml": settings("blue")})
 	app := r.application("web")
 	app.Spec.Source.Git.Webhook = &v1alpha1.GitWebhook{SecretRef: v1alpha1.SecretReference{Name: "hook"}}
 	w := newWorld(t, repositories(t), app)

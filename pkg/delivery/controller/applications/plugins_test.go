@@ -30,7 +30,7 @@ func (w *world) latestSpec() v1alpha1.ApplicationRevisionSpec {
 
 func TestFilesThatPluginsDeliverNeedNoManifests(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", map[string]string{"infra/main.tf": "a", "docs/index.md": "b", "modules/net.tf": "c", "infra/app.pipecd.yaml": `
+	r.Commit("the first", map[string]string{"infra/main.tf": "a", "docs/index.md": "b", "modules/net.tf": "c", "infra/app.pipecd.yaml": `
 apiVersion: pipecd.dev/v1beta1
 kind: Application
 metadata: {labels: {kind: TERRAFORM}}
@@ -58,7 +58,7 @@ spec:
 		{"another plan", "infra/main.tf", "web-v1 web-v2"},
 		{"a module that the trigger names", "modules/net.tf", "web-v1 web-v2 web-v3"},
 	} {
-		r.commit(step.message, map[string]string{step.file: step.message})
+		r.Commit(step.message, map[string]string{step.file: step.message})
 		if w.turn(); w.revisionNames() != step.want {
 			t.Errorf("%s: revisions %s, want %s", step.message, w.revisionNames(), step.want)
 		}
@@ -67,7 +67,7 @@ spec:
 
 func TestAFolderWithoutFilesIsTakenForAMistakeOfPlugins(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", map[string]string{"infra/main.tf": "a"})
+	r.Commit("the first", map[string]string{"infra/main.tf": "a"})
 	w := newWorld(t, repositories(t), byPlugins(r.application("infar"), true))
 	if got := says(w.turn(), v1alpha1.ApplicationRendered); !strings.Contains(got, "there are no files in infar") || w.revisionNames() != "" {
 		t.Errorf("it says %q, and revisions are %q", got, w.revisionNames())
@@ -76,7 +76,7 @@ func TestAFolderWithoutFilesIsTakenForAMistakeOfPlugins(t *testing.T) {
 
 func TestManifestsOfAnApplicationThatUsesPluginsAreRenderedStill(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", overlays)
+	r.Commit("the first", overlays)
 	w := newWorld(t, repositories(t), byPlugins(r.application("web/base"), false))
 	if got := w.turn(); w.revisionNames() != "web-v1" {
 		t.Fatalf("revisions %q: %s", w.revisionNames(), says(got, v1alpha1.ApplicationRendered))
@@ -84,7 +84,7 @@ func TestManifestsOfAnApplicationThatUsesPluginsAreRenderedStill(t *testing.T) {
 	if spec := w.latestSpec(); len(spec.Objects) != 1 || spec.Content == "" {
 		t.Errorf("the revision is %+v", spec)
 	}
-	r.commit("a script for a plugin", map[string]string{"web/base/check.sh": "true"})
+	r.Commit("a script for a plugin", map[string]string{"web/base/check.sh": "true"})
 	if w.turn(); w.revisionNames() != "web-v1 web-v2" {
 		t.Errorf("what a plugin alone reads makes revisions %s", w.revisionNames())
 	}
@@ -98,7 +98,7 @@ func (s saying) Watch(func(cache.ObjectName))                   {}
 
 func TestWhatPluginsSayIsShown(t *testing.T) {
 	r := newRepository(t)
-	r.commit("the first", map[string]string{"infra/main.tf": "a"})
+	r.Commit("the first", map[string]string{"infra/main.tf": "a"})
 	w := newWorld(t, repositories(t), byPlugins(r.application("infra"), true))
 	w.reporter.live = saying{"uid-of-web": {
 		{Plugin: "terraform", DeployTarget: "dev", Sync: v1alpha1.Synced, Health: v1alpha1.Healthy},

@@ -8,7 +8,7 @@ import (
 
 func TestManyMayAskForTheSameCommitAtOnce(t *testing.T) {
 	r := newTestRepository(t)
-	r.commit("first", map[string]string{"web.yaml": "first", "api.yaml": "first"})
+	r.Commit("first", map[string]string{"web.yaml": "first", "api.yaml": "first"})
 	server := r.serve()
 	client := newTestClient(t, Policy{Allow: anywhere}, Limits{Cache: 1})
 	revision, err := client.Resolve(t.Context(), server.request(Ref{}))
@@ -36,7 +36,7 @@ func TestManyMayAskForTheSameCommitAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if server.fetches != 1 {
-		t.Errorf("%d fetches, want 1", server.fetches)
+	if server.Fetches() != 1 {
+		t.Errorf("%d fetches, want 1", server.Fetches())
 	}
 }

@@ -9,18 +9,18 @@ import (
 
 func TestTheFilesByWhichCommitsDiffer(t *testing.T) {
 	r := newTestRepository(t)
-	earlier := r.commit("first", map[string]string{"web/a.yaml": "a", "web/b.yaml": "b", "web/deep/er/c.yaml": "c", "lib/d.yaml": "d", "same/e.yaml": "e", "turned": "a file"})
-	r.git("rm", "--quiet", "-r", "web/b.yaml", "turned")
-	r.git("mv", "lib/d.yaml", "web/d.yaml")
-	r.git("update-index", "--chmod=+x", "web/a.yaml")
+	earlier := r.Commit("first", map[string]string{"web/a.yaml": "a", "web/b.yaml": "b", "web/deep/er/c.yaml": "c", "lib/d.yaml": "d", "same/e.yaml": "e", "turned": "a file"})
+	r.Git("rm", "--quiet", "-r", "web/b.yaml", "turned")
+	r.Git("mv", "lib/d.yaml", "web/d.yaml")
+	r.Git("update-index", "--chmod=+x", "web/a.yaml")
 	r.link("same", "link")
-	r.commit("second", map[string]string{"web/deep/er/c.yaml": "changed", "new/f.yaml": "f", "turned/g.yaml": "a folder"})
+	r.Commit("second", map[string]string{"web/deep/er/c.yaml": "changed", "new/f.yaml": "f", "turned/g.yaml": "a folder"})
 	client := newTestClient(t, Policy{Files: everywhere}, Limits{})
-	now, err := read(t, client, Request{URL: r.fileURL()})
+	now, err := read(t, client, Request{URL: r.FileURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := client.Fetch(t.Context(), Request{URL: r.fileURL()}, Revision{Commit: earlier})
+	before, err := client.Fetch(t.Context(), Request{URL: r.FileURL()}, Revision{Commit: earlier})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,24 +47,24 @@ func TestChangesAreBounded(t *testing.T) {
 		change func(*repository)
 		most   int
 	}{
-		"too many files":          {func(r *repository) { r.commit("many", many) }, mostChanged},
-		"names that are too long": {func(r *repository) { r.commit("long", long) }, mostNames / 200},
+		"too many files":          {func(r *repository) { r.Commit("many", many) }, mostChanged},
+		"names that are too long": {func(r *repository) { r.Commit("long", long) }, mostNames / 200},
 		"a name that nobody can ask for": {func(r *repository) {
-			hash := r.gitReading("x", "hash-object", "-w", "--stdin")
-			r.git("update-index", "--add", "--cacheinfo", "100644,"+hash+",caf\xe9")
-			r.git("commit", "--quiet", "--message", "odd")
+			hash := r.GitReading("x", "hash-object", "-w", "--stdin")
+			r.Git("update-index", "--add", "--cacheinfo", "100644,"+hash+",caf\xe9")
+			r.Git("commit", "--quiet", "--message", "odd")
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newTestRepository(t)
-			earlier := r.commit("first", map[string]string{"a": "a"})
+			earlier := r.Commit("first", map[string]string{"a": "a"})
 			test.change(r)
 			client := newTestClient(t, Policy{Files: everywhere}, Limits{})
-			now, err := read(t, client, Request{URL: r.fileURL()})
+			now, err := read(t, client, Request{URL: r.FileURL()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, err := client.Fetch(t.Context(), Request{URL: r.fileURL()}, Revision{Commit: earlier})
+			before, err := client.Fetch(t.Context(), Request{URL: r.FileURL()}, Revision{Commit: earlier})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 // read resolves and fetches in one.
@@ -34,16 +36,16 @@ func read(t *testing.T, client *Client, request Request) (*Checkout, error) {
 func TestARefLeadsToItsCommit(t *testing.T) {
 	r := newTestRepository(t)
 	commits := map[string]string{}
-	commits["first"] = r.commit("first", map[string]string{"web.yaml": "first", "deep/er/web.yaml": "deep"})
-	r.git("tag", "1.0.0")
-	commits["second"] = r.commit("second\n\nwith more words", map[string]string{"web.yaml": "second"})
-	r.git("tag", "--annotate", "--message", "a tag of its own", "v1.4.2")
-	commits["third"] = r.commit("third", map[string]string{"web.yaml": "third"})
-	r.git("tag", "v2.0.0-rc.1")
-	r.git("tag", "nightly")
-	r.git("checkout", "--quiet", "-b", "release/1", "1.0.0")
-	commits["fix"] = r.commit("fix", map[string]string{"web.yaml": "fix"})
-	r.git("checkout", "--quiet", "main")
+	commits["first"] = r.Commit("first", map[string]string{"web.yaml": "first", "deep/er/web.yaml": "deep"})
+	r.Git("tag", "1.0.0")
+	commits["second"] = r.Commit("second\n\nwith more words", map[string]string{"web.yaml": "second"})
+	r.Git("tag", "--annotate", "--message", "a tag of its own", "v1.4.2")
+	commits["third"] = r.Commit("third", map[string]string{"web.yaml": "third"})
+	r.Git("tag", "v2.0.0-rc.1")
+	r.Git("tag", "nightly")
+	r.Git("checkout", "--quiet", "-b", "release/1", "1.0.0")
+	commits["fix"] = r.Commit("fix", map[string]string{"web.yaml": "fix"})
+	r.Git("checkout", "--quiet", "main")
 	server := r.serve()
 
 	for name, test := range map[string]struct {
@@ -69,7 +71,7 @@ func TestARefLeadsToItsCommit(t *testing.T) {
 		"part of a hash":                                     {ref: Ref{Commit: "0a0a0a"}, wantErr: ErrRefused, says: "ref.commit"},
 		"two at once":                                        {ref: Ref{Branch: "main", Tag: "1.0.0"}, wantErr: ErrRefused, says: "at most one"},
 	} {
-		for transport, request := range map[string]Request{"file": {URL: r.fileURL(), Ref: test.ref}, "https": server.request(test.ref)} {
+		for transport, request := range map[string]Request{"file": {URL: r.FileURL(), Ref: test.ref}, "https": server.request(test.ref)} {
 			t.Run(name+" over "+transport, func(t *testing.T) {
 				checkout, err := read(t, newTestClient(t, Policy{Files: everywhere, Allow: anywhere}, Limits{}), request)
 				if !errors.Is(err, test.wantErr) {
@@ -94,11 +96,11 @@ func TestARefLeadsToItsCommit(t *testing.T) {
 
 func TestOriginIsSafeToShow(t *testing.T) {
 	r := newTestRepository(t)
-	tree := r.git("hash-object", "-t", "tree", "-w", "/dev/null")
+	tree := r.Git("hash-object", "-t", "tree", "-w", "/dev/null")
 	author := "Ada \x1b[31m\xff" + strings.Repeat("a", 1000) + " <ada@example.com> 1767322800 +0100"
-	hash := r.gitReading("tree "+tree+"\nauthor "+author+"\ncommitter "+author+"\n\n"+strings.Repeat("\x1b]0;", 400)+"\nsecond line", "hash-object", "-t", "commit", "-w", "--literally", "--stdin")
-	r.git("update-ref", "refs/heads/main", hash)
-	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.fileURL()})
+	hash := r.GitReading("tree "+tree+"\nauthor "+author+"\ncommitter "+author+"\n\n"+strings.Repeat("\x1b]0;", 400)+"\nsecond line", "hash-object", "-t", "commit", "-w", "--literally", "--stdin")
+	r.Git("update-ref", "refs/heads/main", hash)
+	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.FileURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,9 +115,9 @@ func TestOriginIsSafeToShow(t *testing.T) {
 
 func TestHistoryIsNotFetched(t *testing.T) {
 	r := newTestRepository(t)
-	first := r.commit("first", map[string]string{"old.yaml": "old"})
-	r.git("rm", "--quiet", "old.yaml")
-	r.commit("second", map[string]string{"new.yaml": "new"})
+	first := r.Commit("first", map[string]string{"old.yaml": "old"})
+	r.Git("rm", "--quiet", "old.yaml")
+	r.Commit("second", map[string]string{"new.yaml": "new"})
 	checkout, err := read(t, newTestClient(t, Policy{Allow: anywhere}, Limits{}), r.serve().request(Ref{}))
 	if err != nil {
 		t.Fatal(err)
@@ -127,10 +129,10 @@ func TestHistoryIsNotFetched(t *testing.T) {
 
 func TestACommitIsAskedForAloneWhereTheRepositoryGivesItOut(t *testing.T) {
 	r := newTestRepository(t)
-	first := r.commit("first", map[string]string{"web.yaml": "first"})
-	second := r.commit("second", map[string]string{"web.yaml": "second"})
-	r.commit("third", map[string]string{"web.yaml": "third"})
-	r.git("config", "uploadpack.allowReachableSHA1InWant", "true")
+	first := r.Commit("first", map[string]string{"web.yaml": "first"})
+	second := r.Commit("second", map[string]string{"web.yaml": "second"})
+	r.Commit("third", map[string]string{"web.yaml": "third"})
+	r.Git("config", "uploadpack.allowReachableSHA1InWant", "true")
 	checkout, err := read(t, newTestClient(t, Policy{Allow: anywhere}, Limits{}), r.serve().request(Ref{Commit: second}))
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +147,7 @@ func TestACommitIsAskedForAloneWhereTheRepositoryGivesItOut(t *testing.T) {
 
 func TestACommitIsFetchedOnceAndKeptWithinABound(t *testing.T) {
 	r := newTestRepository(t)
-	r.commit("first", map[string]string{"web.yaml": "first"})
+	r.Commit("first", map[string]string{"web.yaml": "first"})
 	server := r.serve()
 	dir := filepath.Join(t.TempDir(), "commits")
 	client, err := New(dir, Policy{Allow: anywhere}, Limits{Cache: 1})
@@ -156,10 +158,10 @@ func TestACommitIsFetchedOnceAndKeptWithinABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(t, client, server.request(Ref{})); err != nil || server.fetches != 1 {
-		t.Fatalf("%d fetches (%v), want 1", server.fetches, err)
+	if _, err := read(t, client, server.request(Ref{})); err != nil || server.Fetches() != 1 {
+		t.Fatalf("%d fetches (%v), want 1", server.Fetches(), err)
 	}
-	r.commit("second", map[string]string{"web.yaml": "second"})
+	r.Commit("second", map[string]string{"web.yaml": "second"})
 	second, err := read(t, client, server.request(Ref{}))
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +178,7 @@ func TestACommitIsFetchedOnceAndKeptWithinABound(t *testing.T) {
 	if client, err = New(dir, Policy{Allow: anywhere}, Limits{Cache: 1}); err != nil {
 		t.Fatal(err)
 	}
-	r.commit("third", map[string]string{"web.yaml": "third"})
+	r.Commit("third", map[string]string{"web.yaml": "third"})
 	if _, err := read(t, client, server.request(Ref{})); err != nil {
 		t.Fatal(err)
 	}
@@ -187,9 +189,9 @@ func TestACommitIsFetchedOnceAndKeptWithinABound(t *testing.T) {
 
 func TestWhoMayNotSeeARepositoryDoesNotSeeItInTheCache(t *testing.T) {
 	r := newTestRepository(t)
-	hash := r.commit("first", map[string]string{"web.yaml": "first"})
+	hash := r.Commit("first", map[string]string{"web.yaml": "first"})
 	server := r.serve()
-	server.password = "s3cret-word"
+	server.Password = "s3cret-word"
 	client := newTestClient(t, Policy{Allow: anywhere}, Limits{})
 	request := server.request(Ref{Commit: hash})
 	if _, err := read(t, client, request); err != nil {
@@ -212,7 +214,7 @@ func TestCredentialsDoNotFollowToAnotherHost(t *testing.T) {
 	here := httptest.NewTLSServer(http.RedirectHandler(elsewhere.URL+"/shop.git/info/refs", http.StatusFound))
 	defer here.Close()
 	_, err := newTestClient(t, Policy{Allow: anywhere}, Limits{}).Resolve(t.Context(), Request{
-		URL: here.URL + "/shop.git", Credentials: Credentials{CA: append(caOf(here.TLS), caOf(elsewhere.TLS)...), Username: "ada", Password: "s3cret-word"},
+		URL: here.URL + "/shop.git", Credentials: Credentials{CA: append(gittest.CA(here.TLS), gittest.CA(elsewhere.TLS)...), Username: "ada", Password: "s3cret-word"},
 	})
 	if !errors.Is(err, ErrRefused) || asked != 0 {
 		t.Errorf("error %v and %d calls elsewhere, want %v and none", err, asked, ErrRefused)
@@ -225,7 +227,7 @@ func TestARepositoryThatDoesNotAnswerCostsItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close() // it listens, and accepts nobody
-	_, key := newKey(t)
+	_, key := gittest.NewKey(t, "")
 	for name, request := range map[string]Request{
 		"https": {URL: "https://" + listener.Addr().String() + "/shop.git"},
 		"ssh": {URL: "ssh://git@" + listener.Addr().String() + "/shop.git", Credentials: Credentials{
@@ -251,7 +253,7 @@ func TestNoRepositoryIsSaidSo(t *testing.T) {
 		want    error
 	}{
 		"an empty one":                {empty, ErrNoRef},
-		"an empty one on the disk":    {Request{URL: r.fileURL()}, ErrNoRef},
+		"an empty one on the disk":    {Request{URL: r.FileURL()}, ErrNoRef},
 		"none at all":                 {gone, ErrNoRepository},
 		"none at all on the disk":     {Request{URL: "file:///nowhere/at/all"}, ErrNoRepository},
 		"one that a name leads to":    {Request{URL: "https://host.invalid/shop.git"}, nil},
@@ -290,12 +292,12 @@ func endless(t *testing.T) string {
 
 func TestPacksAreIndexedAfterOneAnother(t *testing.T) {
 	r := newTestRepository(t)
-	r.commit("first", map[string]string{"web.yaml": "web"})
+	r.Commit("first", map[string]string{"web.yaml": "web"})
 	client := newTestClient(t, Policy{Files: everywhere}, Limits{Indexing: 1})
 	if err := client.indexing.Acquire(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	request := Request{URL: r.fileURL()}
+	request := Request{URL: r.FileURL()}
 	revision, err := client.Resolve(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +315,7 @@ func TestPacksAreIndexedAfterOneAnother(t *testing.T) {
 
 func TestAHugeFolderOfARepositoryIsRefused(t *testing.T) {
 	r := newTestRepository(t)
-	file := r.gitReading("web", "hash-object", "-w", "--stdin")
+	file := r.GitReading("web", "hash-object", "-w", "--stdin")
 	raw, err := hex.DecodeString(file)
 	if err != nil {
 		t.Fatal(err)
@@ -322,9 +324,9 @@ func TestAHugeFolderOfARepositoryIsRefused(t *testing.T) {
 	for i := range 300_000 {
 		fmt.Fprintf(&entries, "100644 %07d\x00%s", i, raw)
 	}
-	tree := r.gitReading(entries.String(), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
-	r.git("update-ref", "refs/heads/main", r.git("commit-tree", tree, "-m", "many"))
-	for transport, request := range map[string]Request{"file": {URL: r.fileURL()}, "https": r.serve().request(Ref{})} {
+	tree := r.GitReading(entries.String(), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
+	r.Git("update-ref", "refs/heads/main", r.Git("commit-tree", tree, "-m", "many"))
+	for transport, request := range map[string]Request{"file": {URL: r.FileURL()}, "https": r.serve().request(Ref{})} {
 		_, err := read(t, newTestClient(t, Policy{Files: everywhere, Allow: anywhere}, Limits{Files: 1_000_000}), request)
 		if !errors.Is(err, ErrTooLarge) {
 			t.Errorf("over %s: error %v, want %v", transport, err, ErrTooLarge)

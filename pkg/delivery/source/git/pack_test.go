@@ -21,7 +21,7 @@ func TestACommitBeyondABoundIsRefused(t *testing.T) {
 	for i := range 40 {
 		files[fmt.Sprintf("many/%d.yaml", i)] = fmt.Sprint(i)
 	}
-	r.commit("all", files)
+	r.Commit("all", files)
 	server := r.serve()
 	for name, limits := range map[string]Limits{
 		"the pack":                     {Pack: 500},

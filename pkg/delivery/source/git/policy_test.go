@@ -9,14 +9,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 func TestAddressesThatMayNotBeCalledAreNotCalled(t *testing.T) {
 	called := 0
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called++ }))
 	defer server.Close()
-	_, key := newKey(t)
-	withKey := Credentials{SSHKey: key, KnownHosts: []byte("\n"), CA: caOf(server.TLS)}
+	_, key := gittest.NewKey(t, "")
+	withKey := Credentials{SSHKey: key, KnownHosts: []byte("\n"), CA: gittest.CA(server.TLS)}
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	for _, url := range []string{
 		server.URL + "/shop.git",
@@ -70,12 +72,12 @@ func TestURLsThatAreNotAllowedAreRefused(t *testing.T) {
 
 func TestRepositoriesAreReadBelowTheFoldersThatAreAllowedAlone(t *testing.T) {
 	r := newTestRepository(t)
-	r.commit("first", map[string]string{"web.yaml": "web"})
+	r.Commit("first", map[string]string{"web.yaml": "web"})
 	allowed := t.TempDir()
 	inside := filepath.Join(allowed, "shop.git")
-	r.git("clone", "--quiet", "--bare", r.dir, inside)
-	r.git("clone", "--quiet", r.dir, filepath.Join(allowed, "tree"))
-	for target, name := range map[string]string{r.dir: "leading-out", inside: "leading-on"} {
+	r.Git("clone", "--quiet", "--bare", r.Dir, inside)
+	r.Git("clone", "--quiet", r.Dir, filepath.Join(allowed, "tree"))
+	for target, name := range map[string]string{r.Dir: "leading-out", inside: "leading-on"} {
 		if err := os.Symlink(target, filepath.Join(allowed, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +85,7 @@ func TestRepositoriesAreReadBelowTheFoldersThatAreAllowedAlone(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(allowed, "linked"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(r.dir, ".git"), filepath.Join(allowed, "linked", ".git")); err != nil {
+	if err := os.Symlink(filepath.Join(r.Dir, ".git"), filepath.Join(allowed, "linked", ".git")); err != nil {
 		t.Fatal(err)
 	}
 	link := filepath.Join(t.TempDir(), "link")
@@ -100,9 +102,9 @@ func TestRepositoriesAreReadBelowTheFoldersThatAreAllowedAlone(t *testing.T) {
 		"a link that leads there":           {link + "/shop.git", nil},
 		"none there":                        {filepath.Join(allowed, "gone.git"), ErrNoRepository},
 		"a folder that is none":             {allowed, ErrNoRepository},
-		"one elsewhere":                     {r.dir, ErrRefused},
-		"none elsewhere":                    {r.dir + "-gone", ErrRefused},
-		"a way out":                         {allowed + "/../" + filepath.Base(filepath.Dir(r.dir)), ErrRefused},
+		"one elsewhere":                     {r.Dir, ErrRefused},
+		"none elsewhere":                    {r.Dir + "-gone", ErrRefused},
+		"a way out":                         {allowed + "/../" + filepath.Base(filepath.Dir(r.Dir)), ErrRefused},
 		"a link out":                        {filepath.Join(allowed, "leading-out"), ErrRefused},
 		"a folder whose objects are linked": {filepath.Join(allowed, "linked"), ErrRefused},
 		"a name that begins like it":        {allowed + "-too/shop.git", ErrRefused},
@@ -121,15 +123,15 @@ func TestRepositoriesAreReadBelowTheFoldersThatAreAllowedAlone(t *testing.T) {
 
 func TestARepositoryLeadsToNoOtherOne(t *testing.T) {
 	secret := newTestRepository(t)
-	commit := secret.commit("secret", map[string]string{"web.yaml": "s3cret-word"})
+	commit := secret.Commit("secret", map[string]string{"web.yaml": "s3cret-word"})
 	r := newTestRepository(t)
-	r.commit("first", map[string]string{"web.yaml": "web"})
-	if err := os.WriteFile(filepath.Join(r.dir, ".git/objects/info/alternates"), []byte(filepath.Join(secret.dir, ".git/objects")+"\n"), 0o600); err != nil {
+	r.Commit("first", map[string]string{"web.yaml": "web"})
+	if err := os.WriteFile(filepath.Join(r.Dir, ".git/objects/info/alternates"), []byte(filepath.Join(secret.Dir, ".git/objects")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.git("update-ref", "refs/heads/main", commit)
-	client := newTestClient(t, Policy{Files: []string{r.dir}}, Limits{})
-	if _, err := read(t, client, Request{URL: r.fileURL()}); err == nil {
+	r.Git("update-ref", "refs/heads/main", commit)
+	client := newTestClient(t, Policy{Files: []string{r.Dir}}, Limits{})
+	if _, err := read(t, client, Request{URL: r.FileURL()}); err == nil {
 		t.Error("a repository shows the objects of one that is not below the folder")
 	}
 }

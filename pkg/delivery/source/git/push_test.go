@@ -11,20 +11,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/skeema/knownhosts"
+	"github.com/manifold-dev/manifold/pkg/delivery/source/git/gittest"
 )
 
 // pushable is a repository with files of several kinds, which takes what is pushed.
-func pushable(t *testing.T) (*repository, *served, *Client) {
+func pushable(t *testing.T) (*repository, served, *Client) {
 	t.Helper()
 	r := newTestRepository(t)
-	r.commit("first", map[string]string{"apps/web.yaml": "tag: 1\n", "apps/deep/er/api.yaml": "tag: 1\n", "run.sh": "exit", "other/x": "x"})
+	r.Commit("first", map[string]string{"apps/web.yaml": "tag: 1\n", "apps/deep/er/api.yaml": "tag: 1\n", "run.sh": "exit", "other/x": "x"})
 	r.link("apps/web.yaml", "link.yaml")
-	if err := os.Chmod(filepath.Join(r.dir, "run.sh"), 0o700); err != nil {
+	if err := os.Chmod(filepath.Join(r.Dir, "run.sh"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.commit("second", nil)
-	r.git("config", "http.receivepack", "true")
+	r.Commit("second", nil)
+	r.Git("config", "http.receivepack", "true")
 	return r, r.serve(), newTestClient(t, Policy{Allow: anywhere}, Limits{})
 }
 
@@ -52,20 +52,20 @@ func TestAChangeIsPushedToANewBranchAndThenOnTopOfIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.git("rev-parse", "promotion/a"); got != commit {
+	if got := r.Git("rev-parse", "promotion/a"); got != commit {
 		t.Errorf("the branch leads to %s, want %s", got, commit)
 	}
-	r.git("fsck", "--strict")
+	r.Git("fsck", "--strict")
 	want := ":100644 100644 apps/deep/er/api.yaml,:100644 100644 apps/web.yaml,:100755 100755 run.sh"
 	var changed []string
-	for line := range strings.Lines(r.git("diff", "--raw", "main", "promotion/a")) {
+	for line := range strings.Lines(r.Git("diff", "--raw", "main", "promotion/a")) {
 		fields := strings.Fields(line)
 		changed = append(changed, fmt.Sprint(fields[0], " ", fields[1], " ", fields[5]))
 	}
 	if got := strings.Join(changed, ","); got != want {
 		t.Errorf("it changes %s, want %s", got, want)
 	}
-	if got := r.git("log", "-1", "--format=%an|%ae|%ct|%B|%P", "promotion/a"); got != "Manifold|m@example.com|1767323045|Promote\n\nall\n|"+r.git("rev-parse", "main") {
+	if got := r.Git("log", "-1", "--format=%an|%ae|%ct|%B|%P", "promotion/a"); got != "Manifold|m@example.com|1767323045|Promote\n\nall\n|"+r.Git("rev-parse", "main") {
 		t.Errorf("the commit is %q", got)
 	}
 
@@ -74,7 +74,7 @@ func TestAChangeIsPushedToANewBranchAndThenOnTopOfIt(t *testing.T) {
 	if _, err := client.Push(t.Context(), request, onTop, change("promotion/a", map[string]string{"other/x": "y"})); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.git("rev-list", "--count", "main..promotion/a"); got != "2" {
+	if got := r.Git("rev-list", "--count", "main..promotion/a"); got != "2" {
 		t.Errorf("the branch has %s commits, want 2", got)
 	}
 	if _, err := client.Push(t.Context(), request, onTop, change("promotion/a", map[string]string{"other/x": "z"})); !errors.Is(err, ErrRejected) {
@@ -84,17 +84,14 @@ func TestAChangeIsPushedToANewBranchAndThenOnTopOfIt(t *testing.T) {
 
 func TestAChangeIsPushedOverSSH(t *testing.T) {
 	r, _, client := pushable(t)
-	host, _ := newKey(t)
-	user, private := newKey(t)
-	address := sshd(t, host, user.PublicKey())
-	request := Request{URL: "ssh://git@" + address + r.dir, Ref: Ref{Branch: "main"}, Credentials: Credentials{
-		SSHKey: private, KnownHosts: []byte(knownhosts.Line([]string{address}, host.PublicKey()) + "\n"),
-	}}
+	user, private := gittest.NewKey(t, "")
+	server := gittest.ServeSSH(t, user.PublicKey())
+	request := Request{URL: server.CloneURL(r.Repository), Ref: Ref{Branch: "main"}, Credentials: Credentials{SSHKey: private, KnownHosts: server.KnownHosts()}}
 	commit, err := client.Push(t.Context(), request, at(t, client, request), change("a", map[string]string{"other/x": "y"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.git("rev-parse", "a"); got != commit {
+	if got := r.Git("rev-parse", "a"); got != commit {
 		t.Errorf("the branch leads to %s, want %s", got, commit)
 	}
 	r.hook("update", "exit 1")
@@ -106,10 +103,10 @@ func TestAChangeIsPushedOverSSH(t *testing.T) {
 // Azure DevOps answers nobody else.
 func TestWhoAsksAzureDevOpsSaysThatItNegotiates(t *testing.T) {
 	r, server, _ := pushable(t)
-	if err := os.MkdirAll(filepath.Join(filepath.Dir(r.dir), "_git"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(filepath.Dir(r.Dir), "_git"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(r.dir, filepath.Join(filepath.Dir(r.dir), "_git", "shop")); err != nil {
+	if err := os.Symlink(r.Dir, filepath.Join(filepath.Dir(r.Dir), "_git", "shop")); err != nil {
 		t.Fatal(err)
 	}
 	request := server.request(Ref{Branch: "main"})
@@ -125,7 +122,7 @@ func TestWhatCannotBePushedIsRefused(t *testing.T) {
 	client := newTestClient(t, Policy{Allow: anywhere, Files: everywhere}, Limits{})
 	request := server.request(Ref{Branch: "main"})
 	checkout := at(t, client, request)
-	tip := r.git("rev-parse", "main")
+	tip := r.Git("rev-parse", "main")
 	for name, test := range map[string]struct {
 		change  Change
 		request Request
@@ -139,22 +136,22 @@ func TestWhatCannotBePushedIsRefused(t *testing.T) {
 		"a branch of an odd name":      {change("a..b", nil), request, ErrRefused},
 		"a branch with other commits":  {Change{Branch: "other"}, request, ErrRejected},
 		"a password that is wrong":     {change("a", nil), Request{URL: request.URL, Credentials: Credentials{CA: request.Credentials.CA, Username: "ada", Password: "wrong"}}, ErrCredentials},
-		"a repository that is a file":  {change("a", nil), Request{URL: r.fileURL()}, ErrRefused},
+		"a repository that is a file":  {change("a", nil), Request{URL: r.FileURL()}, ErrRefused},
 		"an address that is forbidden": {change("a", nil), Request{URL: "http://192.0.2.1/a"}, ErrRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server.password = "right"
-			defer func() { server.password = "" }()
+			server.Password = "right"
+			defer func() { server.Password = "" }()
 			if test.request.Credentials.Password == "" {
 				test.request.Credentials.Username, test.request.Credentials.Password = "ada", "right"
 			}
-			r.git("branch", "--force", "other", "main~1")
+			r.Git("branch", "--force", "other", "main~1")
 			if _, err := client.Push(t.Context(), test.request, checkout, test.change); !errors.Is(err, test.is) || strings.Contains(err.Error(), "wrong") {
 				t.Errorf("error %v, want %v", err, test.is)
 			}
 		})
 	}
-	if got := r.git("rev-parse", "main"); got != tip || r.git("branch", "--list", "a") != "" {
+	if got := r.Git("rev-parse", "main"); got != tip || r.Git("branch", "--list", "a") != "" {
 		t.Error("something was pushed")
 	}
 }

@@ -14,10 +14,10 @@ func TestFilesOfACommitAreAFileSystem(t *testing.T) {
 	r := newTestRepository(t)
 	r.link("../shared/base.yaml", "link.yaml")
 	r.link("app", "again")
-	r.commit("all", map[string]string{"app/web.yaml": "web", "app/deep/er/db.yaml": "db", "shared/base.yaml": "base", "empty.yaml": ""})
-	r.git("mv", "link.yaml", "app/link.yaml")
-	r.commit("moved", nil)
-	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.fileURL()})
+	r.Commit("all", map[string]string{"app/web.yaml": "web", "app/deep/er/db.yaml": "db", "shared/base.yaml": "base", "empty.yaml": ""})
+	r.Git("mv", "link.yaml", "app/link.yaml")
+	r.Commit("moved", nil)
+	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.FileURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +38,14 @@ func TestWhatCannotBeReadOfACommitIsSaidOfTheFile(t *testing.T) {
 	} {
 		r.link(target, name)
 	}
-	hash := r.commit("first", map[string]string{
+	hash := r.Commit("first", map[string]string{
 		"app/web.yaml": "web",
 		"video.bin":    "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n",
 		"large.yaml":   strings.Repeat("x", 2000),
 	})
-	r.git("update-index", "--add", "--cacheinfo", "160000,"+hash+",theme")
-	r.git("commit", "--quiet", "--message", "with a submodule")
-	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{File: 1000}), Request{URL: r.fileURL()})
+	r.Git("update-index", "--add", "--cacheinfo", "160000,"+hash+",theme")
+	r.Git("commit", "--quiet", "--message", "with a submodule")
+	checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{File: 1000}), Request{URL: r.FileURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +85,14 @@ func TestNamesThatNoFileMayHaveAreRefused(t *testing.T) {
 		"web.yaml": true, `dev-disk\x2d.mount`: true, "caf\xe9.yaml": true, "..": false, ".": false, "a/b": false, "../x": false,
 	} {
 		r := newTestRepository(t)
-		content := r.gitReading("x", "hash-object", "-w", "--stdin")
+		content := r.GitReading("x", "hash-object", "-w", "--stdin")
 		bytes, err := hex.DecodeString(content)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree := r.gitReading("100644 "+name+"\x00"+string(bytes), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
-		r.git("update-ref", "refs/heads/main", r.git("commit-tree", "-m", "made by hand", tree))
-		checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.fileURL()})
+		tree := r.GitReading("100644 "+name+"\x00"+string(bytes), "hash-object", "-t", "tree", "-w", "--literally", "--stdin")
+		r.Git("update-ref", "refs/heads/main", r.Git("commit-tree", "-m", "made by hand", tree))
+		checkout, err := read(t, newTestClient(t, Policy{Files: everywhere}, Limits{}), Request{URL: r.FileURL()})
 		if accepted != (err == nil) {
 			t.Errorf("%q: error %v, want one: %v", name, err, !accepted)
 			continue
