@@ -16,9 +16,8 @@ type outcome struct {
 	generation int64
 	// key tells the state of the source and the targets that rendered is about; empty if it is to be tried again.
 	key string
-	// slow is the key of what has taken too long to be rendered, which is tried again at a time.
-	slow  string
-	again time.Time
+	// slow is what has taken too long to be rendered, nil if nothing has.
+	slow *slow
 	// Conditions tell how it went. One that is nil is not known yet.
 	source, rendered, honoured *metav1.Condition
 	origin                     *v1alpha1.Origin
@@ -29,6 +28,18 @@ type outcome struct {
 	// number is the highest that was tried.
 	number int64
 }
+
+// slow is a state of a source and its targets that has taken too long to be rendered.
+type slow struct {
+	key string
+	// again is when it is tried again, and told what is said of it until then.
+	again time.Time
+	told  *metav1.Condition
+}
+
+// show notes what there is to say about rendering a state. Both change together: the condition of a state that is left must not be taken for that of the
+// state which the source comes back to.
+func (o *outcome) show(key string, rendered *metav1.Condition) { o.key, o.rendered = key, rendered }
 
 // outcomes are those of all applications.
 type outcomes struct {

@@ -112,8 +112,7 @@ func (r *reader) found(ctx context.Context, app *v1alpha1.Application, known out
 	switch {
 	case errors.Is(err, sources.ErrFile):
 		known.source = condition(v1alpha1.ApplicationSourceReady, metav1.ConditionTrue, reasonReady, "")
-		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonFile, said(err))
-		known.key = ""
+		known.show("", condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonFile, said(err)))
 		return known, nil
 	case err != nil:
 		known.source = condition(v1alpha1.ApplicationSourceReady, metav1.ConditionFalse, reasonOf(err), said(err))
@@ -124,7 +123,7 @@ func (r *reader) found(ctx context.Context, app *v1alpha1.Application, known out
 	known.origin = source.Origin
 	plan, err := planOf(app, source)
 	if err != nil {
-		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonFile, said(err))
+		known.show("", condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonFile, said(err)))
 		return known, nil
 	}
 	if unheard := r.git.Unheard(app); unheard != "" {
@@ -135,20 +134,20 @@ func (r *reader) found(ctx context.Context, app *v1alpha1.Application, known out
 	switch {
 	case key == known.key:
 		return known, nil
-	case key == known.slow && r.clock.Now().Before(known.again):
-		return known, nil // the condition tells it still
+	case known.slow != nil && key == known.slow.key && r.clock.Now().Before(known.slow.again):
+		known.show("", known.slow.told)
+		return known, nil
 	case latest != nil && latest.Annotations[v1alpha1.AnnotationSource] == key: // as after a restart
-		known.key, known.hash = key, latest.Spec.Hash
-		known.rendered = rendered(latest)
+		known.hash = latest.Spec.Hash
+		known.show(key, rendered(latest))
 		return known, nil
 	}
 	result, err := r.renderer.render(looking, plan)
 	if err != nil {
-		known.key = key
+		known.show(key, condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonOf(err), said(err)))
 		if errors.Is(err, errSlow) {
-			known.slow, known.again = key, r.clock.Now().Add(rest)
+			known.slow = &slow{key: key, again: r.clock.Now().Add(rest), told: known.rendered}
 		}
-		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonOf(err), said(err))
 		return known, err
 	}
 	return r.make(ctx, plan, known, result, latest)
@@ -160,7 +159,7 @@ func (r *reader) make(ctx context.Context, plan *plan, known outcome, result *re
 	key := plan.key()
 	known.hash = result.set.Hash
 	if latest != nil && latest.Spec.Hash == result.set.Hash && sameDelivery(latest.Spec.Delivery, plan.delivery) {
-		known.key, known.rendered = key, rendered(latest)
+		known.show(key, rendered(latest))
 		return known, nil
 	}
 	number := r.lastNumber(plan.app, known) + 1
@@ -170,10 +169,11 @@ func (r *reader) make(ctx context.Context, plan *plan, known outcome, result *re
 		known.number = number // also when nothing came of it: some part of another content has it
 	}
 	if err != nil {
-		known.rendered = condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonOf(err), said(err))
+		known.show("", condition(v1alpha1.ApplicationRendered, metav1.ConditionFalse, reasonOf(err), said(err)))
 		return known, err
 	}
-	known.key, known.made, known.rendered = key, made, rendered(made)
+	known.made = made
+	known.show(key, rendered(made))
 	r.recorder.Eventf(plan.app, corev1.EventTypeNormal, "RevisionMade", "%s is made%s", made.Name, from(made.Spec.Origin))
 	if !plan.app.ByHand() && !automation.Triggers(plan.app, made) {
 		r.recorder.Event(plan.app, corev1.EventTypeNormal, "NotTriggered", automation.Untriggered(plan.app, made))
