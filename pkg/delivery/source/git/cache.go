@@ -1,17 +1,17 @@
 package git
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-
-	"k8s.io/utils/keymutex"
 )
 
 // cache keeps the objects of commits in folders, one for each commit of a repository, until they take too much. What is read is never removed.
@@ -21,7 +21,7 @@ type cache struct {
 	dir  string
 	most int64
 	// fetching has one caller at a time fetch a commit.
-	fetching keymutex.KeyMutex
+	fetching turns
 
 	mu      sync.Mutex
 	commits map[string]*kept
@@ -46,7 +46,7 @@ func openCache(dir string, most int64) (*cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cache{dir: dir, most: most, fetching: keymutex.NewHashed(64), commits: map[string]*kept{}}
+	c := &cache{dir: dir, most: most, commits: map[string]*kept{}}
 	slices.SortStableFunc(entries, byAge)
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
@@ -81,39 +81,55 @@ func keyOf(url, commit string) string {
 	return hex.EncodeToString(sum[:8]) + "-" + commit
 }
 
-// take returns the folder of a commit, for which fetch fills one if there is none, and what says that it is no longer read.
-func (c *cache) take(url, commit string, fetch func(dir string) error) (dir string, release func(), err error) {
+// take returns the folder of a commit, for which fetch fills one if there is none, and what says that it is no longer read. What is here is had at once;
+// whoever else wants a commit that is on its way waits for it, until ctx ends, and then fetches it himself if it has not come.
+func (c *cache) take(ctx context.Context, url, commit string, fetch func(dir string) error) (dir string, release func(), err error) {
 	key := keyOf(url, commit)
-	c.fetching.LockKey(key)
-	defer c.fetching.UnlockKey(key)
 	dir = filepath.Join(c.dir, key)
 	if release, ok := c.reading(key); ok {
 		return dir, release, nil
 	}
-	into, err := os.MkdirTemp(c.dir, incoming)
+	done, err := c.fetching.take(ctx, key)
+	if err != nil {
+		return "", nil, fmt.Errorf("wait for another fetch of the same commit: %w", err)
+	}
+	defer done()
+	if release, ok := c.reading(key); ok {
+		return dir, release, nil
+	}
+	release, err = c.fill(key, fetch)
 	if err != nil {
 		return "", nil, err
 	}
-	defer os.RemoveAll(into)
-	if err := fetch(into); err != nil {
-		return "", nil, err
-	}
-	size, err := sizeOf(into)
-	if err != nil {
-		return "", nil, err
-	}
-	if err := os.Rename(into, dir); err != nil {
-		return "", nil, err
-	}
-	c.mu.Lock()
-	c.commits[key] = &kept{size: size}
-	c.mu.Unlock()
-	release, _ = c.reading(key)
 	if err := c.shrink(); err != nil {
 		release()
 		return "", nil, err
 	}
 	return dir, release, nil
+}
+
+// fill has the folder of a commit filled, and notes a reader of it. A folder that is not whole is never in its place.
+func (c *cache) fill(key string, fetch func(dir string) error) (release func(), err error) {
+	into, err := os.MkdirTemp(c.dir, incoming)
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(into)
+	if err := fetch(into); err != nil {
+		return nil, err
+	}
+	size, err := sizeOf(into)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Rename(into, filepath.Join(c.dir, key)); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	commit := &kept{size: size}
+	c.commits[key] = commit
+	return c.read(commit), nil
 }
 
 // reading notes a reader of a commit, if it is here.
@@ -124,6 +140,11 @@ func (c *cache) reading(key string) (release func(), ok bool) {
 	if !ok {
 		return nil, false
 	}
+	return c.read(commit), true
+}
+
+// read counts a reader of a commit. Whoever calls it holds the lock.
+func (c *cache) read(commit *kept) (release func()) {
 	c.uses++
 	commit.used = c.uses
 	commit.readers++
@@ -131,7 +152,7 @@ func (c *cache) reading(key string) (release func(), ok bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		commit.readers--
-	}), true
+	})
 }
 
 // shrink removes what has not been used for longest until the rest is below the bound.

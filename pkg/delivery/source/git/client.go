@@ -64,7 +64,7 @@ func (c *Client) Fetch(ctx context.Context, request Request, revision Revision) 
 		if !fullHash.MatchString(revision.Commit) {
 			return nil, fmt.Errorf("%w: %q is no hash of a commit", ErrRefused, revision.Commit)
 		}
-		dir, release, err := c.cache.take(request.URL, revision.Commit, func(dir string) error {
+		dir, release, err := c.cache.take(ctx, request.URL, revision.Commit, func(dir string) error {
 			return c.fetch(ctx, request, revision, dir)
 		})
 		if err != nil {
