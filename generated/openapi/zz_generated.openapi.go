@@ -6004,7 +6004,7 @@ func schema_manifold_apis_delivery_v1alpha1_Rollback(ref common.ReferenceCallbac
 				Properties: map[string]spec.Schema{
 					"when": {
 						SchemaProps: spec.SchemaProps{
-							Description: "when is Any, which rolls back as soon as a stage fails; All, which does so only if all clusters of the stage have failed; or Never. Defaults to Any.\n\nPossible enum values:\n - `\"All\"` takes it back only when all clusters of the stage have failed.\n - `\"Any\"` takes it back when a stage fails, which is when more clusters have failed than the stage bears.\n - `\"Never\"` leaves it to somebody.",
+							Description: "when is Any, which rolls back as soon as a stage fails; All, which does so only if the stage has succeeded in none of its clusters, where those that are skipped, or whose wave has not begun, have not; or Never. Defaults to Any.\n\nPossible enum values:\n - `\"All\"` takes it back only when a stage fails that has succeeded in none of its clusters.\n - `\"Any\"` takes it back when a stage fails, which is when more clusters have failed than the stage bears.\n - `\"Never\"` leaves it to somebody.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"All", "Any", "Never"},

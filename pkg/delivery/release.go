@@ -62,7 +62,7 @@ type Commit struct {
 type RollbackPolicy struct {
 	// Disabled leaves a failed release as it is.
 	Disabled bool
-	// OnlyIfAllFail rolls back when every target of a stage has failed. Otherwise a failed stage is enough.
+	// OnlyIfAllFail rolls back when a stage has failed and has succeeded in none of its targets. Otherwise a failed stage is enough.
 	OnlyIfAllFail bool
 	// NeedsAll has a rollback fail if it fails in any cluster. Otherwise it is enough that it succeeds in one.
 	NeedsAll bool

@@ -211,7 +211,7 @@ type RollbackWhen string
 const (
 	// RollbackAny takes it back when a stage fails, which is when more clusters have failed than the stage bears.
 	RollbackAny RollbackWhen = "Any"
-	// RollbackAll takes it back only when all clusters of the stage have failed.
+	// RollbackAll takes it back only when a stage fails that has succeeded in none of its clusters.
 	RollbackAll RollbackWhen = "All"
 	// RollbackNever leaves it to somebody.
 	RollbackNever RollbackWhen = "Never"
@@ -219,7 +219,8 @@ const (
 
 // Rollback says when a failed release is rolled back. A rollback goes to all targets at once, and succeeds if it succeeds in at least one.
 type Rollback struct {
-	// when is Any, which rolls back as soon as a stage fails; All, which does so only if all clusters of the stage have failed; or Never. Defaults to Any.
+	// when is Any, which rolls back as soon as a stage fails; All, which does so only if the stage has succeeded in none of its clusters, where those that are
+	// skipped, or whose wave has not begun, have not; or Never. Defaults to Any.
 	// +optional
 	When RollbackWhen `json:"when,omitempty"`
 }

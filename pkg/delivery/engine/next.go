@@ -259,7 +259,8 @@ func (n *next) skipped(pass *stages.Run) string {
 func (n *next) fail(of delivery.StageStatus) {
 	message := fmt.Sprintf("stage %s: %s", of.ID, of.Message)
 	policy := n.release.Rollback
-	some := slices.ContainsFunc(of.Targets, func(t delivery.TargetStatus) bool { return t.Phase != delivery.Failed && !t.Retired })
+	// One whose wave has never begun has not succeeded, nor has one that is skipped, such as one without a pod of a canary.
+	some := slices.ContainsFunc(of.Targets, func(t delivery.TargetStatus) bool { return t.Phase == delivery.Succeeded && !t.Retired })
 	if policy.Disabled || policy.OnlyIfAllFail && some {
 		n.end(delivery.Failed, message)
 		return

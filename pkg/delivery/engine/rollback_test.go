@@ -33,6 +33,7 @@ func TestWhatHasFailedCanStillBeRolledBack(t *testing.T) {
 // Rule 5.
 func TestRollback(t *testing.T) {
 	fails := delivery.Stage{ID: "fails", Name: delivery.StageAnalysis} // there is nothing to measure
+	one := intstr.FromInt32(1)
 	for name, test := range map[string]struct {
 		prepare func(*world)
 		stages  []delivery.Stage
@@ -99,6 +100,33 @@ func TestRollback(t *testing.T) {
 		"only if all have failed, and all have": {
 			stages: []delivery.Stage{sync}, policy: delivery.RollbackPolicy{OnlyIfAllFail: true}, phase: delivery.Failed, rolled: delivery.Succeeded, want: map[string]string{"c0": "web-v1", "c1": "web-v1"},
 			prepare: func(w *world) { w.clusters["c0"].refused["web-v2"], w.clusters["c1"].refused["web-v2"] = true, true },
+		},
+		"only if all have failed, and one has never begun": {
+			stages: []delivery.Stage{{ID: "roll", Name: delivery.StagePrimaryRollout, Waves: []delivery.Wave{{MaxConcurrency: &one}}}}, policy: delivery.RollbackPolicy{OnlyIfAllFail: true},
+			phase: delivery.Failed, rolled: delivery.Succeeded, want: map[string]string{"c0": "web-v1", "c1": "web-v1"},
+			prepare: func(w *world) { w.clusters["c0"].refused["web-v2"], w.clusters["c1"].refused["web-v2"] = true, true },
+		},
+		"only if all have failed, and the first of two waves has not": {
+			stages: []delivery.Stage{{ID: "roll", Name: delivery.StagePrimaryRollout, Waves: []delivery.Wave{{MaxConcurrency: &one}}}}, policy: delivery.RollbackPolicy{OnlyIfAllFail: true},
+			phase: delivery.Failed, want: map[string]string{"c0": "web-v2", "c1": "web-v2"},
+			prepare: func(w *world) { w.clusters["c1"].refused["web-v2"] = true },
+		},
+		"only if all have failed, and a canary has its one pod in one of them": {
+			stages: []delivery.Stage{{ID: "canary", Name: delivery.StageCanaryRollout, Copy: &delivery.CopyOptions{Replicas: one}}}, policy: delivery.RollbackPolicy{OnlyIfAllFail: true},
+			phase: delivery.Failed, rolled: delivery.Succeeded, want: map[string]string{"c0": "web-v1", "c1": "web-v1"},
+			prepare: func(w *world) { w.clusters["c0"].refused["web-v2"], w.clusters["c1"].refused["web-v2"] = true, true },
+		},
+		"only if all have failed, and one does not answer and is skipped": {
+			stages: []delivery.Stage{sync}, policy: delivery.RollbackPolicy{OnlyIfAllFail: true}, phase: delivery.Failed, rolled: delivery.Succeeded,
+			want: map[string]string{"c0": "web-v1", "c1": "web-v1"},
+			prepare: func(w *world) {
+				w.clusters["c0"].refused["web-v2"], w.clusters["c1"].silent = true, true
+				w.release.Stages[0].Failure.OnUnreachable = delivery.Skip
+			},
+		},
+		"only if all have failed, and a stage that is about none has": {
+			stages: []delivery.Stage{sync, fails}, policy: delivery.RollbackPolicy{OnlyIfAllFail: true}, phase: delivery.Failed, rolled: delivery.Succeeded,
+			want: map[string]string{"c0": "web-v1", "c1": "web-v1"},
 		},
 		"a failure before anything was touched": {
 			stages: []delivery.Stage{fails}, phase: delivery.Failed, rolled: delivery.Succeeded, want: map[string]string{"c0": "web-v1", "c1": "web-v1"},
