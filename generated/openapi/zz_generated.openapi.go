@@ -5401,6 +5401,20 @@ func schema_manifold_apis_delivery_v1alpha1_ReleaseStatus(ref common.ReferenceCa
 							Format:      "",
 						},
 					},
+					"deliveryRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deliveryRevision is the name of the revision whose application file says how variants are delivered, where the Application does not say it itself: that of the release, and once the release is taken back, the one of before.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"beforeDeliveryRevision": {
+						SchemaProps: spec.SchemaProps{
+							Description: "beforeDeliveryRevision is the name of the revision whose application file says how before was delivered. It is empty for the first release.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"variants": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{

@@ -34,7 +34,9 @@ type Release struct {
 	// a rollback goes there.
 	Current Set
 	Stable  *Set
-	Commit  Commit
+	// Otherwise says that what ran before was delivered in another way, such as by placement: a rollback changes it in all clusters, also in those where it stays.
+	Otherwise bool
+	Commit    Commit
 
 	// MinReady is how long a target has to be ready before it counts, Progress how long it may go without any progress, and Drain how long a
 	// variant stays after its traffic has gone.

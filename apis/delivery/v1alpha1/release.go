@@ -79,6 +79,14 @@ func (r *Release) Follows() bool {
 	return r.Annotations[AnnotationFollows] != "" && !r.Spec.TriggeredBy.ByPerson()
 }
 
+// DeliveredAs is the name of the revision whose application file says how what the release leaves is delivered, where the Application does not say it itself.
+func (r *Release) DeliveredAs() string {
+	if r.Status.DeliveryRevision != "" {
+		return r.Status.DeliveryRevision
+	}
+	return r.Spec.Revision
+}
+
 // ReleaseCause is a reason for a release.
 // +enum
 type ReleaseCause string
@@ -238,6 +246,13 @@ type ReleaseStatus struct {
 	// beforeRevision is the name of the last revision that had been released successfully by then. It is empty for the first release.
 	// +optional
 	BeforeRevision string `json:"beforeRevision,omitempty"`
+	// deliveryRevision is the name of the revision whose application file says how variants are delivered, where the Application does not say it itself: that of
+	// the release, and once the release is taken back, the one of before.
+	// +optional
+	DeliveryRevision string `json:"deliveryRevision,omitempty"`
+	// beforeDeliveryRevision is the name of the revision whose application file says how before was delivered. It is empty for the first release.
+	// +optional
+	BeforeDeliveryRevision string `json:"beforeDeliveryRevision,omitempty"`
 	// variants are what should run now.
 	// +optional
 	// +listType=map

@@ -1237,6 +1237,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: beforeDeliveryRevision
+      type:
+        scalar: string
     - name: beforeRevision
       type:
         scalar: string
@@ -1248,6 +1251,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: deliveryRevision
+      type:
+        scalar: string
     - name: edits
       type:
         map:

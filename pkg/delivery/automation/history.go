@@ -100,7 +100,9 @@ func (s State) used(named map[string]bool) map[string]bool {
 
 // usedBy are the revisions that a release uses.
 func usedBy(release *v1alpha1.Release) map[string]bool {
-	used := map[string]bool{release.Spec.Revision: true, release.Status.BeforeRevision: true}
+	used := map[string]bool{
+		release.Spec.Revision: true, release.Status.BeforeRevision: true, release.Status.DeliveryRevision: true, release.Status.BeforeDeliveryRevision: true,
+	}
 	useVariants(used, release.Status.Variants)
 	useVariants(used, release.Status.Before)
 	return used

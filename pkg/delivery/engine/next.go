@@ -271,6 +271,9 @@ func (n *next) fail(of delivery.StageStatus) {
 // rollBack has what the release has done undone, and the release end in a phase.
 func (n *next) rollBack(ending delivery.Phase, message string) {
 	n.status.Phase, n.status.Ending, n.status.Message = delivery.RollingBack, ending, message
+	if n.release.Otherwise {
+		n.unproven()
+	}
 	back := []delivery.StageStatus{{ID: "rollback", Name: delivery.StageRollback, Phase: delivery.NotStarted, Message: message}}
 	for i := range n.status.Stages {
 		of := &n.status.Stages[i]
@@ -289,6 +292,21 @@ func (n *next) rollBack(ending delivery.Phase, message string) {
 		}
 	}
 	n.status.Stages = append(n.status.Stages, back...)
+}
+
+// unproven has nothing that was reported so far count any more.
+func (n *next) unproven() {
+	clusters := n.status.Set.Clusters()
+	if n.status.Before != nil {
+		clusters = append(clusters, n.status.Before.Clusters()...)
+	}
+	if n.status.Edits == nil {
+		n.status.Edits = map[string]int64{}
+	}
+	slices.Sort(clusters)
+	for _, cluster := range slices.Compact(clusters) {
+		n.status.Edits[cluster]++
+	}
 }
 
 // undoes reports whether there is something to take back for a stage by which a plugin does so: the plugin has begun with the stage of the same

@@ -153,6 +153,22 @@ func TestRollback(t *testing.T) {
 	}
 }
 
+// Where what ran before was delivered otherwise, each cluster has to prove it anew, even one whose part of the set is what it was.
+func TestARollbackToAnotherDeliveryIsProvenAnew(t *testing.T) {
+	w := newWorld(2, delivery.Stage{ID: "fails", Name: delivery.StageAnalysis})
+	w.release.Otherwise = true
+	w.next()
+	for _, target := range w.stage("rollback").Targets {
+		if w.status.Phase != delivery.RollingBack || target.Phase != delivery.Running || w.status.Edits[target.Cluster] != 1 {
+			t.Errorf("%s", render(w.status))
+		}
+	}
+	w.run(t, time.Minute, nil)
+	if w.status.RolledBack != delivery.Succeeded {
+		t.Errorf("%s", render(w.status))
+	}
+}
+
 func TestARollbackGoesToAllAtOnce(t *testing.T) {
 	one := intstr.FromInt32(1)
 	w := newWorld(4, delivery.Stage{ID: "roll", Name: delivery.StagePrimaryRollout, Waves: []delivery.Wave{{MaxConcurrency: &one}}}, delivery.Stage{ID: "fails", Name: delivery.StageAnalysis})

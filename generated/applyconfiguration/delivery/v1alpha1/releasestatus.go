@@ -32,6 +32,11 @@ type ReleaseStatusApplyConfiguration struct {
 	Before []VariantApplyConfiguration `json:"before,omitempty"`
 	// beforeRevision is the name of the last revision that had been released successfully by then. It is empty for the first release.
 	BeforeRevision *string `json:"beforeRevision,omitempty"`
+	// deliveryRevision is the name of the revision whose application file says how variants are delivered, where the Application does not say it itself: that of
+	// the release, and once the release is taken back, the one of before.
+	DeliveryRevision *string `json:"deliveryRevision,omitempty"`
+	// beforeDeliveryRevision is the name of the revision whose application file says how before was delivered. It is empty for the first release.
+	BeforeDeliveryRevision *string `json:"beforeDeliveryRevision,omitempty"`
 	// variants are what should run now.
 	Variants []VariantApplyConfiguration `json:"variants,omitempty"`
 	// edits count for each cluster how often the release has changed what should run there. Manifold uses them to recognise outdated reports of clusters.
@@ -126,6 +131,22 @@ func (b *ReleaseStatusApplyConfiguration) WithBefore(values ...*VariantApplyConf
 // If called multiple times, the BeforeRevision field is set to the value of the last call.
 func (b *ReleaseStatusApplyConfiguration) WithBeforeRevision(value string) *ReleaseStatusApplyConfiguration {
 	b.BeforeRevision = &value
+	return b
+}
+
+// WithDeliveryRevision sets the DeliveryRevision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DeliveryRevision field is set to the value of the last call.
+func (b *ReleaseStatusApplyConfiguration) WithDeliveryRevision(value string) *ReleaseStatusApplyConfiguration {
+	b.DeliveryRevision = &value
+	return b
+}
+
+// WithBeforeDeliveryRevision sets the BeforeDeliveryRevision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BeforeDeliveryRevision field is set to the value of the last call.
+func (b *ReleaseStatusApplyConfiguration) WithBeforeDeliveryRevision(value string) *ReleaseStatusApplyConfiguration {
+	b.BeforeDeliveryRevision = &value
 	return b
 }
 

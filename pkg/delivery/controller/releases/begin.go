@@ -69,7 +69,7 @@ func (c *Controller) begin(ctx context.Context, s situation, release *v1alpha1.R
 	if err != nil || written.Status.Sequence == 0 {
 		return err
 	}
-	return c.carryOut(ctx, s.app, written, nil)
+	return c.carryOut(ctx, c.revisions.effective(s.own, written), written, nil)
 }
 
 // start writes the beginning of a release into its status.
@@ -93,6 +93,7 @@ func (c *Controller) start(
 	if current == nil {
 		current = delivery.Set{}
 	}
+	delivers(next, revision.Name, s.last)
 	plan, err := c.prepare(s.app, release, revision, next.BeforeRevision, current)
 	if err != nil {
 		var waits waitError
@@ -111,7 +112,7 @@ func (c *Controller) start(
 		keep(next, s.last)
 		return nil
 	}
-	value.Current, value.Stable = current, stable
+	value.Current, value.Stable, value.Otherwise = current, stable, c.revisions.otherwise(release.Namespace, next.BeforeDeliveryRevision, revision.Name)
 	if value.Leaves, err = c.clusters.leaves(s.app, release, current); err != nil {
 		return err
 	}
@@ -126,6 +127,10 @@ func (c *Controller) start(
 		return err
 	}
 	read.Write(result.Status, next)
+	takenBack(next)
+	if result.Status.Targets == nil && s.last != nil { // it has come to none
+		next.DeliveryRevision = s.last.DeliveredAs()
+	}
 	complete(next, c.Clock.Now())
 	return nil
 }
@@ -223,7 +228,7 @@ func keep(next *v1alpha1.ReleaseStatus, last *v1alpha1.Release) {
 	if last == nil {
 		return
 	}
-	next.Variants, next.Before = last.Status.Variants, last.Status.Before
+	next.Variants, next.Before, next.DeliveryRevision = last.Status.Variants, last.Status.Before, last.DeliveredAs()
 	if last.Status.Phase == v1alpha1.ReleaseSucceeded {
 		next.Before = last.Status.Variants
 	}

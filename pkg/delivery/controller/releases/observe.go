@@ -100,7 +100,9 @@ func (c *Controller) keyOf(v view, plan *v1alpha1.ReleasePlan, newest string) (s
 		}
 		slices.Sort(shares)
 	}
-	text, err := json.Marshal([]any{v.app.Generation, v.set, plan, newest, shares, sets.List(v.pruned), routes.IngressOf(c.router.Maker(v.app))})
+	spec := v.app.Spec // what the file of a revision says of it is in no generation
+	spec.Source = v1alpha1.Source{}
+	text, err := json.Marshal([]any{v.app.Generation, spec, v.set, plan, newest, shares, sets.List(v.pruned), routes.IngressOf(c.router.Maker(v.app))})
 	if err != nil {
 		return "", err
 	}

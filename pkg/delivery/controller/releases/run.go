@@ -38,7 +38,7 @@ func (c *Controller) continues(ctx context.Context, s situation, turn planner.Tu
 		return nil, err
 	}
 	if release != s.last { // it may ask for something else now
-		return release, c.carryOut(ctx, s.app, release, nil)
+		return release, c.carryOut(ctx, c.revisions.effective(s.own, release), release, nil)
 	}
 	return release, c.carryOut(ctx, s.app, release, &v)
 }
@@ -51,6 +51,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 	if err != nil {
 		return out, view{}, fmt.Errorf("read the plan of Release %s/%s: %w", release.Namespace, release.Name, err)
 	}
+	value.Otherwise = c.revisions.otherwise(release.Namespace, out.BeforeDeliveryRevision, release.DeliveredAs())
 	value.Commit.Paths = c.revisions.changed(value.Stages, s.app, out.BeforeRevision, release.Spec.Revision)
 	if value.Leaves, err = c.clusters.leaves(s.app, release, status.Set); err != nil {
 		return out, view{}, err
@@ -78,6 +79,7 @@ func (c *Controller) next(ctx context.Context, s situation, turn planner.Turn) (
 		return out, v, err
 	}
 	read.Write(result.Status, &out)
+	takenBack(&out)
 	superseded := release.Status.Phase == v1alpha1.ReleaseSuperseded || turn.Cancel && s.running != nil
 	if superseded && out.Phase == v1alpha1.ReleaseCancelled {
 		out.Phase = v1alpha1.ReleaseSuperseded

@@ -13,14 +13,14 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/planner"
-	"github.com/manifold-dev/manifold/pkg/delivery/read"
 )
 
 var everything = labels.Everything()
 
 // situation are the releases of an application.
 type situation struct {
-	app *v1alpha1.Application
+	// app is the application as the last release has it, and own as it is itself: without what the file of a revision says.
+	app, own *v1alpha1.Application
 	// running is the one that is under way, last the one that has begun last, running or not, and waiting are those that have not begun, from the
 	// oldest to the newest. Either may be missing.
 	running, last *v1alpha1.Release
@@ -51,7 +51,7 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	}
 	turn := turnOf(s)
 	if s.last != nil {
-		s.app = effective(app, c.revisions.of(s.last))
+		s.app = c.revisions.effective(app, s.last)
 	}
 	if s.last != nil {
 		release, err := c.continues(ctx, s, turn)
@@ -78,20 +78,9 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	return nil
 }
 
-// effective is an application with what the files of a revision say where it says nothing itself.
-func effective(app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision) *v1alpha1.Application {
-	if revision.Spec.Delivery == nil {
-		return app
-	}
-	out := *app
-	out.Spec = read.Spec(app.Spec, revision)
-	out.Labels = labels.Merge(revision.Spec.Delivery.Labels, app.Labels)
-	return &out
-}
-
 // gather finds the releases of an application. Of those that were written it takes what was written.
 func (c *Controller) gather(app *v1alpha1.Application) (situation, error) {
-	s := situation{app: app}
+	s := situation{app: app, own: app}
 	found, err := c.releases.ByIndex(byApplication, cache.MetaObjectToName(app).String())
 	if err != nil {
 		return s, fmt.Errorf("list the releases of Application %s/%s: %w", app.Namespace, app.Name, err)
