@@ -1467,7 +1467,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets show what runs in each target.",
+							Description: "targets show what runs in each target, and in those that were dropped, as long as something runs there.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

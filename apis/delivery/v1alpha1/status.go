@@ -84,7 +84,7 @@ type ApplicationStatus struct {
 	// health is the worst health of all targets whose health is known, and Unknown if there are none.
 	// +optional
 	Health HealthStatus `json:"health,omitempty"`
-	// targets show what runs in each target.
+	// targets show what runs in each target, and in those that were dropped, as long as something runs there.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -46,6 +47,8 @@ type World struct {
 	Silent map[string]bool
 	// Ailing says of which clusters other objects are not well, and how.
 	Ailing map[string]Ailment
+	// Dropped says why a target that the release has, and that is not among those asked about, is none any more.
+	Dropped string
 	// Drifted says for each cluster what of its objects is not what was released, and Unclear what cannot be compared with that.
 	Drifted, Unclear map[string]string
 }
@@ -64,7 +67,7 @@ func (a Ailment) Worse(other Ailment) Ailment {
 	return other
 }
 
-// Targets tells what runs in each target.
+// Targets tells what runs in each target, and then in those that are none any more, as long as something does.
 func Targets(targets []v1alpha1.Target, w World) []v1alpha1.TargetStatus {
 	wanted := wantedBy(w.Release)
 	var out []v1alpha1.TargetStatus
@@ -76,7 +79,35 @@ func Targets(targets []v1alpha1.Target, w World) []v1alpha1.TargetStatus {
 		whole(&status)
 		out = append(out, status)
 	}
+	for _, name := range slices.Sorted(maps.Keys(wanted.clusters)) {
+		if slices.ContainsFunc(targets, func(target v1alpha1.Target) bool { return target.Name == name }) {
+			continue
+		}
+		status := v1alpha1.TargetStatus{Name: name}
+		for _, cluster := range wanted.clusters[name] {
+			if w.runs(cluster, wanted) {
+				c := clusterStatus(cluster, wanted, w)
+				c.Message = delivery.Said(strings.TrimSuffix(w.Dropped+"; "+c.Message, "; "))
+				status.Clusters = append(status.Clusters, c)
+			}
+		}
+		if len(status.Clusters) > 0 {
+			whole(&status)
+			out = append(out, status)
+		}
+	}
 	return out
+}
+
+// runs reports whether a cluster is to run the application, or does. Where nothing reports, the release alone tells.
+func (w World) runs(cluster string, by wanted) bool {
+	if len(w.Workloads) == 0 {
+		return by.revisions[cluster] != ""
+	}
+	return slices.ContainsFunc(w.Workloads, func(workload Workload) bool {
+		_, has := workload.Clusters[cluster]
+		return has
+	})
 }
 
 // wanted is what a release says about clusters.
@@ -89,21 +120,30 @@ type wanted struct {
 
 func wantedBy(release *v1alpha1.Release) wanted {
 	out := wanted{release: release, clusters: map[string][]string{}, revisions: map[string]string{}}
-	if release == nil || release.Status.Plan == nil {
+	if release == nil {
 		return out
 	}
-	for _, target := range release.Status.Plan.Targets {
-		out.clusters[target.Name] = target.Clusters
-	}
+	primary := v1alpha1.Variant{}
 	for _, variant := range release.Status.Variants {
-		if variant.Name != v1alpha1.VariantPrimary {
-			continue
+		if variant.Name == v1alpha1.VariantPrimary {
+			primary = variant
 		}
-		for _, cluster := range variant.Clusters {
-			out.revisions[cluster.Cluster] = cmp.Or(cluster.Revision, variant.Revision)
-			if !slices.Contains(out.clusters[cluster.Target], cluster.Cluster) {
-				out.clusters[cluster.Target] = append(slices.Clone(out.clusters[cluster.Target]), cluster.Cluster)
-			}
+	}
+	// A cluster may be of another target in the plan, until the release has come there, or once it is taken back.
+	of := map[string]string{}
+	for _, cluster := range primary.Clusters {
+		out.revisions[cluster.Cluster] = cmp.Or(cluster.Revision, primary.Revision)
+		of[cluster.Cluster] = cluster.Target
+	}
+	if release.Status.Plan != nil {
+		for _, target := range release.Status.Plan.Targets {
+			elsewhere := func(cluster string) bool { return cmp.Or(of[cluster], target.Name) != target.Name }
+			out.clusters[target.Name] = slices.DeleteFunc(slices.Clone(target.Clusters), elsewhere)
+		}
+	}
+	for _, cluster := range primary.Clusters {
+		if !slices.Contains(out.clusters[cluster.Target], cluster.Cluster) {
+			out.clusters[cluster.Target] = append(out.clusters[cluster.Target], cluster.Cluster)
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -154,6 +155,59 @@ func TestWhatATargetRuns(t *testing.T) {
 }
 
 func part(of Part) *Part { return &of }
+
+// A target that is none any more is told of as long as something of the application runs there.
+func TestATargetThatWasDroppedIsToldOf(t *testing.T) {
+	in := func(clusters ...string) []Workload {
+		of := Workload{Name: "Deployment web", Clusters: map[string]Part{}}
+		for _, cluster := range clusters {
+			of.Clusters[cluster] = runs("web-v2")
+		}
+		return []Workload{of}
+	}
+	us := released(v1alpha1.ReleaseRunning, both)
+	us.Status.Plan.Targets = []v1alpha1.ResolvedTarget{{Name: "us", Clusters: []string{"east", "west"}}}
+	us.Status.Variants[0].Clusters[0].Target = "us"
+	unplanned := released(v1alpha1.ReleaseFailed, both)
+	unplanned.Status.Plan = nil
+	behind := in("east", "west")
+	behind[0].Clusters["west"] = runs("web-v1")
+	for name, test := range map[string]struct {
+		release   *v1alpha1.Release
+		workloads []Workload
+		want      string
+	}{
+		"while it runs":                          {released(v1alpha1.ReleaseSucceeded, both), in("east", "west"), "us:  Unknown; eu: east west Synced east: dropped"},
+		"while it runs in one of its clusters":   {released(v1alpha1.ReleaseSucceeded, both), in("west"), "us:  Unknown; eu: west Synced west: dropped"},
+		"with what is wrong there":               {released(v1alpha1.ReleaseSucceeded, both), behind, "us:  Unknown; eu: east west OutOfSync east: dropped"},
+		"where nothing reports, by its release":  {released(v1alpha1.ReleaseSucceeded, both), nil, "us:  Unknown; eu: east west Synced east: dropped"},
+		"after one that could not begin":         {unplanned, in("east", "west"), "us:  Unknown; eu: east west Synced east: dropped"},
+		"not once nothing of it is left":         {released(v1alpha1.ReleaseSucceeded, both), in("north"), "us:  Unknown"},
+		"as far as no other target has them":     {us, in("east", "west"), "us: east Synced; eu: west Synced west: dropped"},
+		"nor is there one before anything began": {nil, nil, "us:  Unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, target := range Targets([]v1alpha1.Target{{Name: "us"}}, World{Release: test.release, Live: "web-v2", Workloads: test.workloads, Dropped: "dropped"}) {
+				var clusters []string
+				for _, cluster := range target.Clusters {
+					clusters = append(clusters, cluster.Name)
+				}
+				if len(clusters) == 0 {
+					target.Message = ""
+				}
+				got = append(got, strings.TrimSuffix(fmt.Sprintf("%s: %s %s %s", target.Name, strings.Join(clusters, " "), target.Sync, target.Message), " "))
+			}
+			if got := strings.Join(got, "; "); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+	told := Targets(nil, World{Release: released(v1alpha1.ReleaseSucceeded, both), Workloads: behind, Dropped: "dropped"})
+	if got := told[0].Clusters[1].Message; !strings.HasPrefix(got, "dropped; Deployment web is to be made of web-v2") {
+		t.Errorf("of west it says %q", got)
+	}
+}
 
 func TestHowSeveralAreTogether(t *testing.T) {
 	if got := Sync(nil); got != v1alpha1.SyncUnknown {

@@ -32,7 +32,7 @@ type ApplicationStatusApplyConfiguration struct {
 	Sync *deliveryv1alpha1.SyncStatus `json:"sync,omitempty"`
 	// health is the worst health of all targets whose health is known, and Unknown if there are none.
 	Health *deliveryv1alpha1.HealthStatus `json:"health,omitempty"`
-	// targets show what runs in each target.
+	// targets show what runs in each target, and in those that were dropped, as long as something runs there.
 	Targets []TargetStatusApplyConfiguration `json:"targets,omitempty"`
 	// plugins show what plugins say of the application in each of their deploy targets.
 	Plugins []PluginTargetStatusApplyConfiguration `json:"plugins,omitempty"`

@@ -100,13 +100,14 @@ func (r *reporter) status(into *v1alpha1.ApplicationStatus, app *v1alpha1.Applic
 	current := of.Current()
 	if current != nil {
 		into.Release, into.ReleasePhase = current.Name, current.Status.Phase
-		into.Variants = state.Variants(current.Status.Variants, sharingOf(read.Spec(app.Spec, of.Latest()), r.view.contentsOf(app), r.view.silent()))
+		into.Variants = state.Variants(current.Status.Variants, sharingOf(read.Spec(app.Spec, r.view.deliveredAs(current)), r.view.contentsOf(app), r.view.silent()))
 	}
 	drifted, known := r.drift.Of(app.UID)
 	into.Drift, into.DriftCount = drift.Status(drifted)
 	world := state.World{Release: current, Live: into.LiveRevision, Workloads: workloadsOf(r.view.contentsOf(app)), Silent: r.view.silent()}
 	world.Ailing = ailing(objects.CustomsOf(r.view.customs, cache.MetaObjectToName(app)))
 	world.Drifted, world.Unclear = whereDrifted(drifted)
+	world.Dropped = dropped(app, of)
 	into.Targets, into.Plugins = state.Targets(targetsOf(of), world), r.live.Of(app.UID)
 	if app.Spec.PluginsOnly {
 		into.Targets = nil
@@ -137,6 +138,15 @@ func targetsOf(of automation.State) []v1alpha1.Target {
 		return []v1alpha1.Target{{Name: v1alpha1.DefaultTarget}}
 	}
 	return of.Targets
+}
+
+// dropped says where a target that something still runs in is none any more.
+func dropped(app *v1alpha1.Application, of automation.State) string {
+	by := "spec.targets"
+	if latest := of.Latest(); latest != nil && len(app.Spec.Targets) == 0 {
+		by = latest.Name + ", the newest revision,"
+	}
+	return by + " does not have this target any more"
 }
 
 // sum tells how all targets are together, those of plugins among them.

@@ -168,6 +168,11 @@ func (v *view) state(app *v1alpha1.Application) automation.State {
 	return out
 }
 
+// deliveredAs is the revision whose file says how what a release has left is delivered, nil if that is gone.
+func (v *view) deliveredAs(release *v1alpha1.Release) *v1alpha1.ApplicationRevision {
+	return caches.Named[*v1alpha1.ApplicationRevision](v.revisions, cache.NewObjectName(release.Namespace, release.DeliveredAs()).String())
+}
+
 // partsOf are the revisions of an application, chunks among them.
 func (v *view) partsOf(app *v1alpha1.Application) []*v1alpha1.ApplicationRevision {
 	return caches.Indexed[*v1alpha1.ApplicationRevision](v.revisions, byApplication, cache.MetaObjectToName(app).String())
