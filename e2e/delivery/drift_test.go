@@ -121,24 +121,41 @@ func TestDriftIsWhatSomebodyHasChangedAndNothingElse(t *testing.T) {
 	setColour(s, "red")
 	app := awaitDrift(s, colourDrift)
 	t.Logf("shown after %s", time.Since(began).Round(time.Millisecond))
+	// It is in the logical cluster alone: clusters hold what was released, and go on as they were.
 	for _, target := range app.Status.Targets {
-		for _, cluster := range target.Clusters {
-			if cluster.Sync != v1alpha1.OutOfSync || !strings.Contains(cluster.Message, `ConfigMap/settings: /data/colour is to be "blue", and "red" was found`) {
-				t.Errorf("cluster %s tells %+v", cluster.Name, cluster)
-			}
+		if target.Sync != v1alpha1.Synced || target.Message != "" {
+			t.Errorf("target %s tells %+v", target.Name, target)
 		}
 	}
-	if got := strings.Join(app.Status.Drift[0].Clusters, " "); got != "east west" {
+	if condition := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ApplicationInSync); app.Status.Sync != v1alpha1.OutOfSync || condition == nil ||
+		condition.Message != `ConfigMap/settings: /data/colour is to be "blue", and "red" was found in the logical cluster alone` {
+		t.Errorf("the application is %s, and its condition %+v", app.Status.Sync, condition)
+	}
+	if got := app.Status.Drift[0].Clusters; len(got) > 0 {
 		t.Errorf("clusters are %s", got)
 	}
-	expect.Says(t, s.Logical.CLI("app", "get", "web"), "ConfigMap/settings", "/data/colour", `"blue"`, `"red"`, "OutOfSync")
+	for _, cluster := range []string{"east", "west"} {
+		if got := s.Side(cluster).Kubectl("get", "configmap", "settings", "-o", "jsonpath={.data.colour}"); got != "blue" {
+			t.Errorf("cluster %s has %q", cluster, got)
+		}
+	}
+	expect.Says(t, s.Logical.CLI("app", "get", "web"), "ConfigMap/settings", "/data/colour", `"blue"`, `"red"`, "OutOfSync", "logical cluster alone")
 	setColour(s, "blue")
 	inSync(s)
 
 	s.Logical.Kubectl("set", "image", "deployment/web", "web=web:2")
 	awaitDrift(s, imageDrift)
 	s.Logical.Kubectl("delete", "configmap", "settings")
-	awaitDrift(s, "ConfigMap/settings :  ", imageDrift)
+	app = awaitDrift(s, "ConfigMap/settings :  ", imageDrift)
+	// What is gone above goes from the clusters.
+	for _, target := range app.Status.Targets {
+		if target.Sync != v1alpha1.OutOfSync || !strings.Contains(target.Message, "ConfigMap/settings is not there any more") {
+			t.Errorf("target %s tells %+v", target.Name, target)
+		}
+	}
+	if got := strings.Join(app.Status.Drift[0].Clusters, " "); got != "east west" {
+		t.Errorf("it is gone from clusters %s", got)
+	}
 	s.Logical.Apply(standardApp("{heal: true}"))
 	inSync(s)
 	s.Logical.Kubectl("get", "configmap", "settings")
@@ -215,7 +232,7 @@ func TestAClusterThatHaltsIsShownAsUnknownSoon(t *testing.T) {
 	if one := app.Status.Targets[0]; one.Sync != v1alpha1.Synced || one.Health != v1alpha1.Healthy {
 		t.Errorf("target one is %+v", one)
 	}
-	setColour(s, "red")
+	s.Logical.Kubectl("delete", "service", "web") // which reaches clusters
 	awaitApp(s, "drift is shown of the cluster that answers alone", func(app v1alpha1.Application) error {
 		if one, two := app.Status.Targets[0], app.Status.Targets[1]; one.Sync != v1alpha1.OutOfSync || two.Sync != v1alpha1.SyncUnknown {
 			return fmt.Errorf("they are %+v and %+v", one, two)

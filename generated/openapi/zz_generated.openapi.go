@@ -1443,7 +1443,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 					},
 					"sync": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sync is OutOfSync if any target is, otherwise Unknown if any target is, otherwise Synced.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
+							Description: "sync is OutOfSync if any target is, or somebody has changed an object in the logical cluster, otherwise Unknown if any target is, otherwise Synced.\n\nPossible enum values:\n - `\"OutOfSync\"` is where they do not.\n - `\"Synced\"` is where they have.\n - `\"Unknown\"` is where they cannot be read.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"OutOfSync", "Synced", "Unknown"},
@@ -1507,7 +1507,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationStatus(ref common.Referen
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "drift lists fields of the application's objects that are not as they were released, at most 20.",
+							Description: "drift lists fields of the application's objects in the logical cluster that are not as they were released, at most 20.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2014,7 +2014,7 @@ func schema_manifold_apis_delivery_v1alpha1_FieldDrift(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "clusters are the clusters that should have the object, at most 20.",
+							Description: "clusters are the clusters that the difference reaches, at most 20. There are none if it is in the logical cluster alone: clusters hold what was released.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -392,7 +392,7 @@ const (
 	EventApprovalRequired NotificationEvent = "ApprovalRequired"
 	// EventApproved is sent when a stage has the approvals that it needs.
 	EventApproved NotificationEvent = "Approved"
-	// EventOutOfSync is sent when a target no longer has what was released.
+	// EventOutOfSync is sent when a target no longer has what was released, or the logical cluster does not.
 	EventOutOfSync NotificationEvent = "OutOfSync"
 	// EventDegraded is sent when a target is no longer healthy.
 	EventDegraded NotificationEvent = "Degraded"

@@ -78,7 +78,7 @@ type ApplicationStatus struct {
 	// releasePhase is the phase of that release.
 	// +optional
 	ReleasePhase ReleasePhase `json:"releasePhase,omitempty"`
-	// sync is OutOfSync if any target is, otherwise Unknown if any target is, otherwise Synced.
+	// sync is OutOfSync if any target is, or somebody has changed an object in the logical cluster, otherwise Unknown if any target is, otherwise Synced.
 	// +optional
 	Sync SyncStatus `json:"sync,omitempty"`
 	// health is the worst health of all targets whose health is known, and Unknown if there are none.
@@ -95,7 +95,7 @@ type ApplicationStatus struct {
 	// +listMapKey=plugin
 	// +listMapKey=deployTarget
 	Plugins []PluginTargetStatus `json:"plugins,omitempty"`
-	// drift lists fields of the application's objects that are not as they were released, at most 20.
+	// drift lists fields of the application's objects in the logical cluster that are not as they were released, at most 20.
 	// +optional
 	// +listType=atomic
 	Drift []FieldDrift `json:"drift,omitempty"`
@@ -214,7 +214,7 @@ type FieldDrift struct {
 	// found is the current value in the same form. It is empty if the field is not set.
 	// +optional
 	Found string `json:"found,omitempty"`
-	// clusters are the clusters that should have the object, at most 20.
+	// clusters are the clusters that the difference reaches, at most 20. There are none if it is in the logical cluster alone: clusters hold what was released.
 	// +optional
 	// +listType=atomic
 	Clusters []string `json:"clusters,omitempty"`

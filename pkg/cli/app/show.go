@@ -215,7 +215,7 @@ func pods(ready, of int32) string {
 	return fmt.Sprintf("%d/%d", ready, of)
 }
 
-// driftRows are the fields that are not what was released.
+// driftRows are the fields that are not what was released, with the clusters that this reaches.
 func driftRows(status *v1alpha1.ApplicationStatus) [][]string {
 	var rows [][]string
 	for _, d := range status.Drift {
@@ -223,7 +223,11 @@ func driftRows(status *v1alpha1.ApplicationStatus) [][]string {
 		if d.Path == "" {
 			path, found = "", "not there"
 		}
-		rows = append(rows, []string{d.Kind + "/" + d.Name, path, text.Line(d.Wanted, longestCell), found, text.Line(strings.Join(d.Clusters, ","), longestCell)})
+		reaches := text.Line(strings.Join(d.Clusters, ","), longestCell)
+		if reaches == "" {
+			reaches = "(logical cluster alone)"
+		}
+		rows = append(rows, []string{d.Kind + "/" + d.Name, path, text.Line(d.Wanted, longestCell), found, reaches})
 	}
 	return rows
 }

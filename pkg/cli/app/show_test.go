@@ -73,10 +73,11 @@ func busy() *v1alpha1.Application {
 			{Name: "hoge", LiveRevision: "web-v7", Clusters: []v1alpha1.TargetClusterStatus{cluster("hoge", "web-v7", "web-v7", "", "", "")}},
 			{Name: "mars", Sync: v1alpha1.SyncUnknown, Health: v1alpha1.HealthUnknown, Message: "no cluster matches"},
 		},
-		DriftCount: 3,
+		DriftCount: 4,
 		Drift: []v1alpha1.FieldDrift{
 			{Group: "apps", Kind: "Deployment", Name: "web", Path: "/spec/replicas", Wanted: "2", Found: hostile, Clusters: []string{"east", "west"}},
 			{Kind: "ConfigMap", Name: "settings", Clusters: []string{"west"}},
+			{Kind: "Service", Name: "web", Path: "/spec/type", Wanted: `"ClusterIP"`, Found: `"NodePort"`},
 		},
 	})
 }

@@ -251,7 +251,7 @@ func (g *grower) drifted(n *Node, obj projection.Object) {
 		if d.Path == "" || d.Group != gvk.Group || d.Kind != gvk.Kind || d.Name != obj.GetName() {
 			continue
 		}
-		in := ""
+		in := " in the logical cluster alone"
 		if len(d.Clusters) > 0 {
 			in = " in " + strings.Join(d.Clusters, ", ")
 		}

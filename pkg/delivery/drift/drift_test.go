@@ -132,8 +132,8 @@ func TestWhatIsPutBackLeavesAloneWhatIsIgnored(t *testing.T) {
 func TestSecretsAreMasked(t *testing.T) {
 	ours := Stored(read(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s, annotations: {a: hunter1}}\ntype: Opaque\ndata: {b: aHVudGVyMg==}\nstringData: {a: hunter2}"))
 	found := read(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s, annotations: {a: hunter4}}\ntype: Other\ndata: {a: aHVudGVyMw==}")
-	fields := Fields(schema.GroupKind{Kind: "Secret"}, Compare(ours, ours, found))
-	want := []Field{{"/data/a", "***", "***"}, {"/data/b", "***", ""}, {"/metadata/annotations/a", "***", "***"}, {"/type", `"Opaque"`, `"Other"`}}
+	fields := Fields(schema.GroupKind{Kind: "Secret"}, Compare(ours, ours, found), nil)
+	want := []Field{{"/data/a", "***", "***", nil}, {"/data/b", "***", "", nil}, {"/metadata/annotations/a", "***", "***", nil}, {"/type", `"Opaque"`, `"Other"`, nil}}
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
@@ -146,7 +146,7 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 		clusters = append(clusters, fmt.Sprintf("c%02d", i))
 		differences = append(differences, Difference{"/" + strings.Repeat("x", 1000), strings.Repeat("y", 1000), "a\x1b[2J"})
 	}
-	fields := Fields(schema.GroupKind{Kind: "ConfigMap"}, differences)
+	fields := Fields(schema.GroupKind{Kind: "ConfigMap"}, differences, Reach{differences[0].Path: clusters})
 	object := Object{Kind: "ConfigMap", Name: "c", Clusters: clusters, Fields: fields, Count: len(differences)}
 	status, count := Status([]Object{object, object, {Kind: "Pod", Name: "p", Missing: true}, {Kind: "Pod", Name: "q", Unclear: "no"}})
 	if count != 201 || len(status) != mostFields {
@@ -159,6 +159,37 @@ func TestWhatIsToldIsBounded(t *testing.T) {
 	}
 	if said := object.String(); len(said) > 260 || !strings.Contains(said, "100 fields differ") {
 		t.Errorf("said is %q", said)
+	}
+}
+
+// A difference is told of the clusters that it reaches. What is in the logical cluster alone is told as that.
+func TestDriftIsToldOfTheClustersThatItReaches(t *testing.T) {
+	differences := []Difference{{"/a", 1, 2}, {"/b", 1, 3}}
+	for name, test := range map[string]struct {
+		reach              Reach
+		want, east, status string
+	}{
+		"none":         {want: "ConfigMap/c: 2 fields differ, such as /a, which is to be 1, and 2 was found in the logical cluster alone", status: "/a /b"},
+		"one field":    {reach: Reach{"/b": {"east"}}, want: "ConfigMap/c: 2 fields differ, such as /a, which is to be 1, and 2 was found", east: "ConfigMap/c: /b is to be 1, and 3 was found", status: "/a /b east"},
+		"other fields": {reach: Reach{"/a": {"west"}, "/b": {"east", "west"}}, want: "ConfigMap/c: 2 fields differ, such as /a, which is to be 1, and 2 was found", east: "ConfigMap/c: /b is to be 1, and 3 was found", status: "/a west /b east west"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Object{Kind: "ConfigMap", Name: "c", Clusters: test.reach.Clusters(), Fields: Fields(schema.GroupKind{Kind: "ConfigMap"}, differences, test.reach), Count: len(differences)}
+			if got := o.String(); got != test.want {
+				t.Errorf("it says %q, want %q", got, test.want)
+			}
+			if got := o.In("east"); test.east != "" && got != test.east {
+				t.Errorf("of east it says %q, want %q", got, test.east)
+			}
+			var status []string
+			told, _ := Status([]Object{o})
+			for _, f := range told {
+				status = append(append(status, f.Path), f.Clusters...)
+			}
+			if got := strings.Join(status, " "); got != test.status {
+				t.Errorf("told is %q, want %q", got, test.status)
+			}
+		})
 	}
 }
 

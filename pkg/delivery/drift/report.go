@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
@@ -29,7 +30,7 @@ const (
 // Object is an object that is not what was released.
 type Object struct {
 	Group, Kind, Name string
-	// Clusters are those that are to have it, sorted.
+	// Clusters are those that the difference reaches, sorted: none if it is in the logical cluster alone, since they hold what was released, or nothing.
 	Clusters []string
 	// Missing says that it is not there at all.
 	Missing bool
@@ -44,14 +45,30 @@ type Object struct {
 }
 
 // Field is a difference in words.
-type Field struct{ Path, Wanted, Found string }
+type Field struct {
+	Path, Wanted, Found string
+	// Clusters are those that it reaches, sorted.
+	Clusters []string
+}
 
-// Fields puts differences of an object into words. Values of Secrets are masked.
-func Fields(kind schema.GroupKind, of []Difference) []Field {
+// Reach says which clusters differences reach, by their paths.
+type Reach map[string][]string
+
+// Clusters are those that any of them reaches, sorted.
+func (r Reach) Clusters() []string {
+	all := sets.New[string]()
+	for _, clusters := range r {
+		all.Insert(clusters...)
+	}
+	return sets.List(all)
+}
+
+// Fields puts differences of an object into words, with the clusters that they reach. Values of Secrets are masked.
+func Fields(kind schema.GroupKind, of []Difference, reach Reach) []Field {
 	var out []Field
 	for _, d := range of[:min(len(of), mostFields)] {
 		hidden := isSecret(kind) && !open(d.Path)
-		out = append(out, Field{text.Line(d.Path, mostPath), words(d.Wanted, hidden), words(d.Found, hidden)})
+		out = append(out, Field{text.Line(d.Path, mostPath), words(d.Wanted, hidden), words(d.Found, hidden), reach[d.Path]})
 	}
 	return out
 }
@@ -79,21 +96,34 @@ func words(value any, hidden bool) string {
 
 // String says what is wrong with the object: of several fields, the first.
 func (o Object) String() string {
+	out := o.says(o.Fields, o.Count)
+	if len(o.Clusters) == 0 && o.Unclear == "" && !o.Missing {
+		out += " in the logical cluster alone"
+	}
+	return delivery.Said(out)
+}
+
+// In says what is wrong with the object in a cluster that the difference reaches.
+func (o Object) In(cluster string) string {
+	here := slices.DeleteFunc(slices.Clone(o.Fields), func(f Field) bool { return !slices.Contains(f.Clusters, cluster) })
+	return delivery.Said(o.says(here, len(here)))
+}
+
+func (o Object) says(fields []Field, count int) string {
 	name := o.Kind + "/" + o.Name
 	switch {
 	case o.Unclear != "":
-		return delivery.Said(fmt.Sprintf("%s cannot be compared with what was released: %s", name, o.Unclear))
+		return fmt.Sprintf("%s cannot be compared with what was released: %s", name, o.Unclear)
 	case o.Missing:
-		return delivery.Said(name + " is not there any more")
-	case len(o.Fields) == 0:
-		return delivery.Said(name + " differs")
+		return name + " is not there any more"
+	case len(fields) == 0:
+		return name + " differs"
 	}
-	f := o.Fields[0]
-	out := fmt.Sprintf("%s: %s is to be %s, and %s was found", name, f.Path, orNothing(f.Wanted), orNothing(f.Found))
-	if o.Count > 1 {
-		out = fmt.Sprintf("%s: %d fields differ, such as %s, which is to be %s, and %s was found", name, o.Count, f.Path, orNothing(f.Wanted), orNothing(f.Found))
+	f := fields[0]
+	if count > 1 {
+		return fmt.Sprintf("%s: %d fields differ, such as %s, which is to be %s, and %s was found", name, count, f.Path, orNothing(f.Wanted), orNothing(f.Found))
 	}
-	return delivery.Said(out)
+	return fmt.Sprintf("%s: %s is to be %s, and %s was found", name, f.Path, orNothing(f.Wanted), orNothing(f.Found))
 }
 
 func orNothing(value string) string {
@@ -109,7 +139,7 @@ func Status(objects []Object) (out []v1alpha1.FieldDrift, count int32) {
 		if len(out) < mostFields {
 			out = append(out, v1alpha1.FieldDrift{
 				Group: o.Group, Kind: o.Kind, Name: o.Name, Path: f.Path, Wanted: f.Wanted, Found: f.Found,
-				Clusters: slices.Clone(o.Clusters[:min(len(o.Clusters), mostClusters)]),
+				Clusters: slices.Clone(f.Clusters[:min(len(f.Clusters), mostClusters)]),
 			})
 		}
 	}
@@ -118,7 +148,7 @@ func Status(objects []Object) (out []v1alpha1.FieldDrift, count int32) {
 		case o.Unclear != "":
 		case o.Missing:
 			count++
-			add(o, Field{})
+			add(o, Field{Clusters: o.Clusters})
 		default:
 			count += int32(o.Count)
 			for _, f := range o.Fields {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -93,21 +94,27 @@ func approvers(status *v1alpha1.ReleaseStatus, id string) string {
 	return fmt.Sprintf("%d of %s", max(1, options.MinApproverNum), strings.Join(options.Approvers, ", "))
 }
 
-// ofApplication are the notices of an application as it is. While a release is on its way, targets do not have what is to be there.
+// ofApplication are the notices of an application as it is. While a release is on its way, targets do not have what is to be there. What somebody has
+// changed in the logical cluster is told once, by those targets that it reaches or, if it reaches none, by the application itself.
 func ofApplication(app *v1alpha1.Application) []notice {
 	var out []notice
 	releasing := app.Status.ReleasePhase != "" && !app.Status.ReleasePhase.Ended()
+	reaches := false
 	for i := range app.Status.Targets {
 		target := &app.Status.Targets[i]
 		n := notice{about: target.Name, target: target.Name, revision: target.Revision, message: delivery.Said(target.Message)}
 		if target.Sync == v1alpha1.OutOfSync && !releasing {
-			n.event = v1alpha1.EventOutOfSync
+			n.event, reaches = v1alpha1.EventOutOfSync, true
 			out = append(out, n)
 		}
 		if target.Health == v1alpha1.Degraded {
 			n.event = v1alpha1.EventDegraded
 			out = append(out, n)
 		}
+	}
+	above := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ApplicationInSync)
+	if above != nil && above.Status == metav1.ConditionFalse && !reaches && !releasing {
+		out = append(out, notice{event: v1alpha1.EventOutOfSync, revision: app.Status.LiveRevision, message: delivery.Said(above.Message)})
 	}
 	return out
 }

@@ -105,6 +105,23 @@ func TestNoticesOfAnApplicationFollowFromItsTargets(t *testing.T) {
 	}
 }
 
+// A change in the logical cluster that reaches no target is told by the application itself.
+func TestAChangeAboveIsToldOnce(t *testing.T) {
+	for sync, want := range map[v1alpha1.SyncStatus][]string{v1alpha1.Synced: {"OutOfSync a field"}, v1alpha1.OutOfSync: {"OutOfSync/eu a field in eu"}} {
+		app := &v1alpha1.Application{Status: v1alpha1.ApplicationStatus{
+			Targets:    []v1alpha1.TargetStatus{{Name: "eu", Sync: sync, Message: "a field in eu"}},
+			Conditions: []metav1.Condition{{Type: v1alpha1.ApplicationInSync, Status: metav1.ConditionFalse, Message: "a field"}},
+		}}
+		if diff := cmp.Diff(want, keys(ofApplication(app))); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", sync, diff)
+		}
+		app.Status.ReleasePhase = v1alpha1.ReleaseRunning
+		if got := keys(ofApplication(app)); len(got) > 0 {
+			t.Errorf("while a release is on its way it tells %v", got)
+		}
+	}
+}
+
 // receiver is a server that is told, and may be told to fail.
 type receiver struct {
 	*httptest.Server

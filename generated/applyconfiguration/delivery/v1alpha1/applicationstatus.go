@@ -28,7 +28,7 @@ type ApplicationStatusApplyConfiguration struct {
 	Release *string `json:"release,omitempty"`
 	// releasePhase is the phase of that release.
 	ReleasePhase *deliveryv1alpha1.ReleasePhase `json:"releasePhase,omitempty"`
-	// sync is OutOfSync if any target is, otherwise Unknown if any target is, otherwise Synced.
+	// sync is OutOfSync if any target is, or somebody has changed an object in the logical cluster, otherwise Unknown if any target is, otherwise Synced.
 	Sync *deliveryv1alpha1.SyncStatus `json:"sync,omitempty"`
 	// health is the worst health of all targets whose health is known, and Unknown if there are none.
 	Health *deliveryv1alpha1.HealthStatus `json:"health,omitempty"`
@@ -36,7 +36,7 @@ type ApplicationStatusApplyConfiguration struct {
 	Targets []TargetStatusApplyConfiguration `json:"targets,omitempty"`
 	// plugins show what plugins say of the application in each of their deploy targets.
 	Plugins []PluginTargetStatusApplyConfiguration `json:"plugins,omitempty"`
-	// drift lists fields of the application's objects that are not as they were released, at most 20.
+	// drift lists fields of the application's objects in the logical cluster that are not as they were released, at most 20.
 	Drift []FieldDriftApplyConfiguration `json:"drift,omitempty"`
 	// driftCount is the number of all such fields.
 	DriftCount *int32 `json:"driftCount,omitempty"`

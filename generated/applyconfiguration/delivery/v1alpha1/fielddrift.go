@@ -19,7 +19,7 @@ type FieldDriftApplyConfiguration struct {
 	Wanted *string `json:"wanted,omitempty"`
 	// found is the current value in the same form. It is empty if the field is not set.
 	Found *string `json:"found,omitempty"`
-	// clusters are the clusters that should have the object, at most 20.
+	// clusters are the clusters that the difference reaches, at most 20. There are none if it is in the logical cluster alone: clusters hold what was released.
 	Clusters []string `json:"clusters,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package applications
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,7 +24,7 @@ const (
 // oftenHealed is how often an object was put back of late when somebody else must be changing it all the time.
 const oftenHealed = 3
 
-// whereDrifted says for each cluster what of its objects is not what was released, and what cannot be compared: of several objects, the first.
+// whereDrifted says for each cluster that drift reaches what of its objects is not what was released, and what cannot be compared: of several objects, the first.
 func whereDrifted(objects []drift.Object) (drifted, unclear map[string]string) {
 	drifted, unclear = map[string]string{}, map[string]string{}
 	for _, object := range objects {
@@ -32,10 +33,15 @@ func whereDrifted(objects []drift.Object) (drifted, unclear map[string]string) {
 			into = unclear
 		}
 		for _, cluster := range object.Clusters {
-			into[cluster] = cmp.Or(into[cluster], object.String())
+			into[cluster] = cmp.Or(into[cluster], object.In(cluster))
 		}
 	}
 	return drifted, unclear
+}
+
+// changedAbove reports whether somebody has changed anything of an application in the logical cluster, whether or not that reaches a cluster.
+func changedAbove(objects []drift.Object) bool {
+	return slices.ContainsFunc(objects, func(object drift.Object) bool { return object.Unclear == "" })
 }
 
 // inSync reports whether the objects of an application are what was released, nil if nobody has looked yet.

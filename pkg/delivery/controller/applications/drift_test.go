@@ -14,7 +14,7 @@ import (
 )
 
 func TestDriftIsTold(t *testing.T) {
-	image := drift.Object{Group: "apps", Kind: "Deployment", Name: "web", Clusters: []string{"east"}, Count: 1, Fields: []drift.Field{{Path: "/spec/replicas", Wanted: "2", Found: "5"}}}
+	image := drift.Object{Group: "apps", Kind: "Deployment", Name: "web", Clusters: []string{"east"}, Count: 1, Fields: []drift.Field{{Path: "/spec/replicas", Wanted: "2", Found: "5", Clusters: []string{"east"}}}}
 	unclear := drift.Object{Kind: "Service", Name: "web", Clusters: []string{"west"}, Unclear: "no right"}
 	with := func(change func(*drift.Object)) drift.Object {
 		out := image
@@ -27,8 +27,11 @@ func TestDriftIsTold(t *testing.T) {
 		status  metav1.ConditionStatus
 		says    string
 	}{
-		"nothing differs":                 {status: metav1.ConditionTrue},
-		"a field differs":                 {objects: []drift.Object{image}, status: metav1.ConditionFalse, says: "Drifted: " + differs},
+		"nothing differs": {status: metav1.ConditionTrue},
+		"a field differs": {objects: []drift.Object{image}, status: metav1.ConditionFalse, says: "Drifted: " + differs},
+		"one does in the logical cluster alone": {
+			objects: []drift.Object{with(func(o *drift.Object) { o.Clusters = nil })}, status: metav1.ConditionFalse, says: "Drifted: " + differs + " in the logical cluster alone",
+		},
 		"several objects do":              {objects: []drift.Object{image, image, image}, status: metav1.ConditionFalse, says: differs + "; and 2 other objects"},
 		"nobody can tell":                 {objects: []drift.Object{unclear}, status: metav1.ConditionUnknown, says: "NotComparable: Service/web cannot be compared with what was released: no right"},
 		"what differs counts more":        {objects: []drift.Object{unclear, image}, status: metav1.ConditionFalse, says: differs},
@@ -49,6 +52,9 @@ func TestDriftIsTold(t *testing.T) {
 			found := meta.FindStatusCondition(app.Status.Conditions, v1alpha1.ApplicationInSync)
 			if found == nil || found.Status != test.status || !strings.Contains(found.Reason+": "+found.Message, test.says) {
 				t.Errorf("condition InSync is %+v, want %s, and that it says %q", found, test.status, test.says)
+			}
+			if changed := test.status == metav1.ConditionFalse; (app.Status.Sync == v1alpha1.OutOfSync) != changed {
+				t.Errorf("the application is %s", app.Status.Sync)
 			}
 			if want, count := drift.Status(test.objects); marshalled(app.Status.Drift) != marshalled(want) || app.Status.DriftCount != count {
 				t.Errorf("drift is %+v of %d, want %+v", app.Status.Drift, app.Status.DriftCount, want)

@@ -112,7 +112,7 @@ func (r *reporter) status(into *v1alpha1.ApplicationStatus, app *v1alpha1.Applic
 	if app.Spec.PluginsOnly {
 		into.Targets = nil
 	}
-	sum(into)
+	sum(into, changedAbove(drifted))
 	for _, condition := range []*metav1.Condition{found.source, found.rendered, found.honoured, r.released(app, into, of, wrong), inSync(drifted, known)} {
 		if condition != nil {
 			condition := *condition
@@ -149,10 +149,13 @@ func dropped(app *v1alpha1.Application, of automation.State) string {
 	return by + " does not have this target any more"
 }
 
-// sum tells how all targets are together, those of plugins among them.
-func sum(into *v1alpha1.ApplicationStatus) {
+// sum tells how all targets are together, those of plugins among them. What somebody has changed above is to be seen also where it reaches no target.
+func sum(into *v1alpha1.ApplicationStatus, changedAbove bool) {
 	var syncs []v1alpha1.SyncStatus
 	var healths []v1alpha1.HealthStatus
+	if changedAbove {
+		syncs = append(syncs, v1alpha1.OutOfSync)
+	}
 	for _, target := range into.Targets {
 		syncs, healths = append(syncs, target.Sync), append(healths, target.Health)
 	}

@@ -51,6 +51,8 @@ type Order struct {
 	Releases bool
 	// Drift says what of a difference counts, and whether it is put back.
 	Drift Drift
+	// Holds returns what a revision has of an object, by which clusters hold it. Nil stands for clusters that hold objects as they stand.
+	Holds Holds
 }
 
 // Memory is what is remembered of an application between orders. It saves writes, and is built anew after a restart. One worker uses it at a time.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contained"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
@@ -52,7 +52,10 @@ type compared struct {
 	// seen names the state that was compared, and asked what of it the server was asked about.
 	seen, asked string
 	differences []drift.Difference
-	unclear     string
+	// reach says which clusters these reach, as the object was placed.
+	reach   drift.Reach
+	placed  string
+	unclear string
 }
 
 // Inspection is what came of looking at the objects of an application.
@@ -147,9 +150,12 @@ func (c *Carrier) pending(order Order, object wanted.Object, present metav1.Obje
 
 // inspect compares one object, and returns nil if it is what was applied.
 func (c *Carrier) inspect(ctx context.Context, order Order, object wanted.Object, present metav1.Object, m *driftMemory) (*drift.Object, error) {
-	out := &drift.Object{Group: object.Group, Kind: object.Kind, Name: object.Name, Clusters: slices.Sorted(maps.Keys(object.Clusters))}
+	out := &drift.Object{Group: object.Group, Kind: object.Kind, Name: object.Name}
 	if present == nil || present.GetDeletionTimestamp() != nil {
 		out.Missing = true
+		if !c.store.stays(object) {
+			out.Clusters = clustersOf(object) // what is gone above goes from them
+		}
 		return out, nil
 	}
 	m.there[object.Key] = true
@@ -161,8 +167,12 @@ func (c *Carrier) inspect(ctx context.Context, order Order, object wanted.Object
 	if len(result.differences) == 0 && result.unclear == "" {
 		return nil, nil
 	}
-	out.Unclear, out.Count = result.unclear, len(result.differences)
-	out.Fields = drift.Fields(schema.GroupKind{Group: object.Group, Kind: object.Kind}, result.differences)
+	if out.Unclear = result.unclear; out.Unclear != "" {
+		out.Clusters = clustersOf(object)
+		return out, nil
+	}
+	out.Clusters, out.Count = result.reach.Clusters(), len(result.differences)
+	out.Fields = drift.Fields(schema.GroupKind{Group: object.Group, Kind: object.Kind}, result.differences, result.reach)
 	return out, nil
 }
 
@@ -188,7 +198,9 @@ func (c *Carrier) compare(ctx context.Context, order Order, object wanted.Object
 	if len(written) == 0 {
 		return out, nil
 	}
-	if out.asked = digest(object.Hash, ignored, present.GetUID(), written); out.asked == last.asked {
+	out.placed = present.GetAnnotations()[manifold.AnnotationPlacement]
+	out.asked = digest(object.Hash, ignored, present.GetUID(), written)
+	if out.asked == last.asked && (len(last.differences) == 0 || out.placed == last.placed) {
 		last.seen = out.seen
 		return last, nil
 	}
@@ -200,7 +212,9 @@ func (c *Carrier) compare(ctx context.Context, order Order, object wanted.Object
 	if err != nil {
 		return out, err
 	}
-	out.differences = drift.Compare(manifest, would, found)
+	if out.differences = drift.Compare(manifest, would, found); len(out.differences) > 0 {
+		out.reach = comparison{object, present, manifest, would, found}.reach(out.differences, order.Holds)
+	}
 	return out, nil
 }
 

@@ -264,7 +264,7 @@ func TestObjectsOfCustomKindsThatNoRevisionHasAreDeleted(t *testing.T) {
 }
 
 func TestTheDriftOfObjectsOfCustomKinds(t *testing.T) {
-	const sizeDrift = "Gizmo/one: /spec/size is to be 1, and 7 was found in east,west"
+	const sizeDrift = "Gizmo/one: /spec/size is to be 1, and 7 was found"
 	size := func(w *world) int64 {
 		got, _, _ := unstructured.NestedInt64(w.gizmos.whole["one"].Object, "spec", "size")
 		return got
@@ -291,13 +291,26 @@ func TestTheDriftOfObjectsOfCustomKinds(t *testing.T) {
 		w.editGizmo(7)
 		w.step()
 		w.step()
-		if got := w.drifted(); got != sizeDrift || len(w.writes) > 0 {
+		if got := w.drifted(); got != sizeDrift+" in the logical cluster alone" || len(w.writes) > 0 {
 			t.Errorf("drift is %q, and written is %v", got, w.writes)
 		}
 		w.editGizmo(1)
 		w.step()
 		if got := w.drifted(); got != "" {
 			t.Errorf("once it is changed back, drift is %q", got)
+		}
+	})
+	t.Run("what somebody changes is shown of the clusters that have it as it stands", func(t *testing.T) {
+		w := newWorld(t, both...)
+		w.given(nil, both...)
+		w.reviseEach(1, nil, map[string][]string{"east": {settings, gizmoOf(1, "east,west")}, "west": {settings, gizmoOf(2, "east,west")}})
+		w.asks("web-a", "web-v1", nil)
+		w.until("web-a", v1alpha1.ReleaseSucceeded)
+		w.settled()
+		w.editGizmo(7)
+		w.step()
+		if got := w.drifted(); got != sizeDrift+" in east" {
+			t.Errorf("drift is %q, want that of east, while west is held at what its own target says", got)
 		}
 	})
 	t.Run("is put back", func(t *testing.T) {

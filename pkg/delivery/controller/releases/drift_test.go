@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
@@ -59,7 +60,11 @@ func (w *world) drifted() string {
 	}
 	var out []string
 	for _, object := range objects {
-		out = append(out, object.String()+" in "+strings.Join(object.Clusters, ","))
+		said := object.String()
+		if len(object.Clusters) > 0 {
+			said += " in " + strings.Join(object.Clusters, ",")
+		}
+		out = append(out, said)
 	}
 	return strings.Join(out, "; ")
 }
@@ -70,7 +75,7 @@ func image(to string) func(*appsv1.Deployment) {
 
 func heals(app *v1alpha1.Application) { app.Spec.Drift = &v1alpha1.Drift{Heal: true} }
 
-const imageDrift = `Deployment/web: /spec/template/spec/containers/0/image is to be "one", and "two" was found in east,west`
+const imageDrift = `Deployment/web: /spec/template/spec/containers/0/image is to be "one", and "two" was found in the logical cluster alone`
 
 func TestAFreshReleaseHasNoDrift(t *testing.T) {
 	w := newWorld(t, both...)
@@ -101,6 +106,71 @@ func TestWhatSomebodyChangesIsShownAndLeft(t *testing.T) {
 	w.step()
 	if got := w.drifted(); got != "" {
 		t.Errorf("once it is changed back, drift is %q", got)
+	}
+}
+
+// Clusters are held at what their targets' own manifests say. What is changed above reaches them only where the object is not theirs to hold.
+func TestWhichClustersDriftReaches(t *testing.T) {
+	service := func(more string) string {
+		return `{"apiVersion":"v1","kind":"Service","metadata":{"name":"web"},"spec":{"selector":{"app":"web"},"ports":[{"port":80` + more + `}]}}`
+	}
+	replicas := func(w *world) { w.edit(func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To(int32(7)) }) }
+	nodePort := func(w *world) {
+		informer := w.informer(corev1.SchemeGroupVersion.WithResource("services"))
+		obj, _, _ := informer.GetIndexer().GetByKey("shop/web")
+		edited := obj.(*corev1.Service).DeepCopy()
+		edited.Spec.Ports[0].NodePort = 30002
+		w.add(informer, edited)
+	}
+	const replicasDrift = "Deployment/web: /spec/replicas is to be 10, and 7 was found in east,west"
+	for name, test := range map[string]struct {
+		east, west []string
+		change     func(*world)
+		want       string
+	}{
+		"a change of the manifest that the object above has": {
+			east: []string{deploymentOf("one")}, west: []string{deploymentOf("other")}, change: func(w *world) { w.edit(image("two")) }, want: imageDrift,
+		},
+		"a change to what another target has": {
+			east: []string{deploymentOf("one")}, west: []string{deploymentOf("other")}, change: func(w *world) { w.edit(image("other")) },
+			want: strings.Replace(imageDrift, "two", "other", 1),
+		},
+		"replicas, which follow the object above everywhere": {
+			east: []string{deploymentOf("one")}, west: []string{deploymentOf("other")}, change: replicas, want: replicasDrift,
+		},
+		"of several fields those that reach a cluster are told of it": {
+			east: []string{deploymentOf("one")}, west: []string{deploymentOf("other")}, change: func(w *world) { w.edit(image("two")); replicas(w) },
+			want: "Deployment/web: 2 fields differ, such as /spec/replicas, which is to be 10, and 7 was found in east,west",
+		},
+		"a port of nodes, where the target's manifest leaves it to the logical cluster": {
+			east: []string{deploymentOf("one"), service(`,"nodePort":30001`)}, west: []string{deploymentOf("one"), service("")}, change: nodePort,
+			want: "Service/web: /spec/ports/0/nodePort is to be 30001, and 30002 was found in west",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			w.given(nil, both...)
+			w.reviseEach(1, nil, map[string][]string{"east": test.east, "west": test.west})
+			w.asks("web-a", "web-v1", nil)
+			w.until("web-a", v1alpha1.ReleaseSucceeded)
+			w.settled()
+			if got := w.drifted(); got != "" {
+				t.Fatalf("before anybody has changed anything drift is %q", got)
+			}
+			test.change(w)
+			w.step()
+			if got := w.drifted(); got != test.want {
+				t.Errorf("drift is %q, want %q", got, test.want)
+			}
+			objects, _ := w.Drift.Of("app")
+			for _, object := range objects {
+				for _, cluster := range object.Clusters {
+					if said := object.In(cluster); strings.Contains(said, "image") || strings.Contains(said, "fields") || strings.Contains(said, "logical cluster") {
+						t.Errorf("of cluster %s is told %q, which is not about it", cluster, said)
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -49,7 +49,7 @@ func TestARoleThatIsNotAsItWasReleasedIsShownAndPutBack(t *testing.T) {
 		edited.Rules[0].Verbs = []string{"delete"}
 		w.add(w.informer(roles), edited)
 		w.step()
-		const want = `Role/reader: /rules/0/verbs/0 is to be "get", and "delete" was found in east,west`
+		const want = `Role/reader: /rules/0/verbs/0 is to be "get", and "delete" was found in the logical cluster alone`
 		if got := w.drifted(); got != want && !heal || got != "" && heal {
 			t.Errorf("drift is %q, want %q unless it is put back (%t)", got, want, heal)
 		}

@@ -6,13 +6,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/clientset/versioned"
 	deliverylisters "github.com/manifold-dev/manifold/generated/listers/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
+	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
 // revisions are what releases release.
@@ -34,6 +37,14 @@ func (r revisions) contentsIn(namespace string) wanted.Contents {
 			return nil, fmt.Errorf("ApplicationRevision %s/%s is not the one that was released: it has been deleted and made anew", namespace, part.Revision.Name)
 		}
 		return found, nil
+	}
+}
+
+// holdsIn returns what revisions in a namespace have of objects.
+func (r revisions) holdsIn(namespace string) objects.Holds {
+	return func(key wanted.Key, of identity.Revision) (*unstructured.Unstructured, error) {
+		found, err := r.contents.Find(namespace, of.Name, of.Target, schema.GroupKind{Group: key.Group, Kind: key.Kind}, key.Name)
+		return found.Object, err
 	}
 }
 

@@ -193,6 +193,7 @@ func (c *Controller) carryOut(ctx context.Context, app *v1alpha1.Application, re
 		Prunes:  release.Status.Plan.Prune || prunesAll(v.set, v.pruned),
 		Settled: release.Status.Phase.Ended(), AtOnce: atOnce,
 		Releases: release.Spec.Whole() && release.Status.Phase == v1alpha1.ReleaseSucceeded, Drift: driftOf(app, c.Clock.Now()),
+		Holds: c.revisions.holdsIn(app.Namespace),
 	}
 	if !unplaced(app) {
 		order.Clusters = sets.KeySet(v.set[delivery.Primary].Clusters)

@@ -32,7 +32,7 @@ func (t Trial) mutated(object wanted.Object, stored objects.Trial) (why string, 
 	if err != nil {
 		return "", fmt.Errorf("%s as it is there: %w", object.Key, err)
 	}
-	fields := drift.Fields(object.Manifest.GroupVersionKind().GroupKind(), drift.Admitted(manifest, admitted, present))
+	fields := drift.Fields(object.Manifest.GroupVersionKind().GroupKind(), drift.Admitted(manifest, admitted, present), nil)
 	if len(fields) == 0 {
 		return "", nil
 	}
