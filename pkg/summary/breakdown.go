@@ -36,6 +36,9 @@ type ClusterStatus struct {
 	// once its controllers have seen it so; "" for the object as it stands.
 	Revision string `json:"revision,omitempty"`
 	Target   string `json:"target,omitempty"`
+	// Lacks says what the cluster is to have of that revision beside the workload, such as a ConfigMap or a Service, and does not have yet. It is told by the
+	// first workload of the revision that is placed in the cluster, for all of them.
+	Lacks string `json:"lacks,omitempty"`
 	// Routes is the mark of what the cluster holds otherwise than the object says, see projection.Routes; "" for nothing.
 	Routes string `json:"routes,omitempty"`
 	// Stale tells that the cluster is silent and this is the last that was heard of it.
@@ -61,7 +64,7 @@ func (k Kind) BreakdownOf(reports map[string]Report) Breakdown {
 			entry = k.count(report.Live)
 		}
 		entry.Generation, entry.Stale, entry.Problem = report.Generation, report.Stale, report.Problem
-		entry.Revision, entry.Target, entry.Routes = report.Revision, report.Target, report.Routes
+		entry.Revision, entry.Target, entry.Lacks, entry.Routes = report.Revision, report.Target, report.Lacks, report.Routes
 		entry.Unproxied = min(report.Unproxied, entry.Ready)
 		entry.Waits, entry.Refused, entry.Doubt = report.Waits, report.Refused, strings.Join(report.Doubts, "; ")
 		out[cluster] = entry

@@ -27,6 +27,9 @@ func TestBreakdown(t *testing.T) {
 			`{"east":{"replicas":2,"ready":2,"available":2,"updated":2,"unproxied":1,"generation":2},` +
 				`"west":{"replicas":1,"ready":1,"available":1,"updated":1,"unproxied":1,"generation":2}}`,
 		},
+		"what a cluster lacks of a revision": {
+			map[string]Report{"east": {Revision: "web-v2", Target: "eu", Lacks: "a Service"}}, `{"east":{"revision":"web-v2","target":"eu","lacks":"a Service"}}`,
+		},
 		"a cluster that cannot hold it":            {map[string]Report{"east": and(done(1), conflict)}, `{"east":{"problem":"the name is taken"}}`},
 		"scaled to zero leaves the generation":     {map[string]Report{"east": done(0)}, `{"east":{"generation":2}}`},
 		"a cluster that has not reported anything": {map[string]Report{"east": {}}, `{"east":{}}`},

@@ -199,5 +199,5 @@ func (k Kind) Settled(live Object) bool { return k.settled(live) }
 
 // LastKnown is the report of a cluster that nobody can ask, as the breakdown kept it.
 func (k Kind) LastKnown(last ClusterStatus) Report {
-	return Report{Generation: last.Generation, Revision: last.Revision, Target: last.Target, Stale: true, Problem: last.Problem, Refused: last.Refused, Live: k.restore(last)}
+	return Report{Generation: last.Generation, Revision: last.Revision, Target: last.Target, Lacks: last.Lacks, Stale: true, Problem: last.Problem, Refused: last.Refused, Live: k.restore(last)}
 }

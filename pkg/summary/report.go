@@ -40,6 +40,8 @@ type Report struct {
 	// Revision and Target name the revision that Live is made of, and whose manifests of it, "" for the object as it stands or as long as the
 	// cluster's controllers have not seen it so.
 	Revision, Target string
+	// Lacks says what the cluster is to have of that revision beside Live and does not have, "" for nothing. One of the workloads of the revision tells it.
+	Lacks string
 	// Routes is the mark of what Live has otherwise than the object says, "" for nothing.
 	Routes string
 	// Begun is the generation of which the cluster carries out the projection, with whatever share it may have by now.

@@ -200,7 +200,10 @@ func (s *Syncer) project(ctx context.Context, l planning.Look, p steps.Plan) err
 		s.done(l.Key, l.Kind, states.State{UID: l.Above.GetUID()})
 		return nil // the watch tells when the old one is gone
 	}
-	next := states.State{UID: l.Above.GetUID(), Generation: l.Above.GetGeneration(), Hash: projection.HashOf(p.Desired), Wait: p.Waits, Note: classes.Note(s.classes.Missing(l.Kind, l.Above))}
+	next := states.State{
+		UID: l.Above.GetUID(), Generation: l.Above.GetGeneration(), Hash: projection.HashOf(p.Desired), Revision: l.Revision, Wait: p.Waits,
+		Note: classes.Note(s.classes.Missing(l.Kind, l.Above)),
+	}
 	s.trust.Note(l.Kind, l.Above, p.Desired, l.Key, &next)
 	s.telling.wait(l, p.Waits)
 	s.classes.TellNote(l.Key, l.Above, next.Note)
@@ -238,6 +241,7 @@ func (s *Syncer) removeNamespace(ctx context.Context, kind projection.Kind, live
 // done notes the outcome of a step and has the workload's report looked at again.
 func (s *Syncer) done(key identity.Key, kind projection.Kind, st states.State) {
 	last, news := s.states.Done(key, st)
+	s.reports.Looked(key, !kind.Workload && last.Hash != "" && last.Hash != st.Hash)
 	if !news {
 		return
 	}
@@ -263,7 +267,11 @@ func (s *Syncer) fail(key identity.Key, above projection.Object, reason, message
 	if above != nil {
 		uid = above.GetUID()
 	}
-	if !s.states.Fail(key, uid, message) || above == nil {
+	if !s.states.Fail(key, uid, message) {
+		return
+	}
+	s.reports.Looked(key, false)
+	if above == nil {
 		return
 	}
 	kind, _ := projection.ForResource(key.Resource)

@@ -244,6 +244,10 @@ func (s *Syncer) mirror() {
 		},
 		Dependents: func(w identity.Workload) []identity.Key { return s.Upstream.Demand.DependentsIn(w, s.cluster) }, Goes: s.Upstream.Goes, Changed: s.changed,
 		Unproxied: s.holding.Unproxied,
+		Takes: func(kind projection.Kind, above projection.Object) bool {
+			key := identity.KeyOf(kind, above)
+			return s.planner.Takes(s.at(planning.Look{Key: key, Kind: kind, Above: above, Live: s.below.Get(key)}))
+		},
 	})
 	s.events = mirrors.NewEvents(s.claims, s.reports.PodsRefused)
 }

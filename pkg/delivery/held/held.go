@@ -96,6 +96,18 @@ func (v *Versions) HashAt(kind projection.Kind, above projection.Object, at iden
 	return found.Hash, err
 }
 
+// Contents returns the manifests that a revision has for a target. The objects are shared. The error wraps ErrUnreadable.
+func (v *Versions) Contents(namespace string, at identity.Revision) ([]contents.Content, error) {
+	if v == nil || v.reader == nil {
+		return nil, fmt.Errorf("revisions are not read here: %w", ErrUnreadable)
+	}
+	found, err := v.reader.Contents(namespace, at.Name, at.Target)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return found, nil
+}
+
 // find returns what a revision has of an object.
 func (v *Versions) find(kind projection.Kind, above projection.Object, at identity.Revision) (contents.Content, error) {
 	if kind.Custom {

@@ -310,6 +310,8 @@ func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies
 		not(unapplied, "%s", orElse(why, "the cluster has not taken it up yet"))
 	case !object.Held && reported.Generation < s.Object.GetGeneration():
 		not(unapplied, "%s", orElse(why, "the cluster has not taken it up yet"))
+	case object.Held && reported.Lacks != "":
+		not(unapplied, "%s", delivery.Said(reported.Lacks))
 	default:
 		if missing := Missing(object.Kind, part, reported); missing != "" {
 			not(unready, "%s", orElse(why, missing))

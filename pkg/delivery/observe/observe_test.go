@@ -61,6 +61,10 @@ func TestWhatAClusterReports(t *testing.T) {
 			share: told, status: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"revision":"web-v1","target":"eu"}}`,
 			wantEdit: 4, wantWaiting: "Deployment/web: the cluster has not taken it up yet",
 		},
+		"nor does a workload prove what the cluster lacks beside it": {
+			share: told, status: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"revision":"web-v2","target":"eu","lacks":"Service web of web-v2 is not there: taken"}}`,
+			wantEdit: 4, wantWaiting: "Deployment/web: Service web of web-v2 is not there: taken",
+		},
 		"nor do those of another target": {
 			share: told, status: `{"east":{"replicas":3,"ready":3,"available":3,"updated":3,"revision":"web-v2","target":"us"}}`,
 			wantEdit: 4, wantWaiting: "has not taken it up",

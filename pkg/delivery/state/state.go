@@ -31,6 +31,8 @@ type Part struct {
 	Ready, Updated, Running int32
 	// Revision is the name of the revision that what it has is made of, "" as long as that is not known.
 	Revision string
+	// Lacks says what the cluster is to have of that revision beside the workload and does not have.
+	Lacks string
 	// Problem says why it cannot have the workload, Waits what it waits for.
 	Problem, Waits string
 	// Ended says that the workload is one that ends, and has.
@@ -151,14 +153,14 @@ func wantedBy(release *v1alpha1.Release) wanted {
 
 func clusterStatus(cluster string, by wanted, w World) v1alpha1.TargetClusterStatus {
 	out := v1alpha1.TargetClusterStatus{Name: cluster, Revision: by.revisions[cluster], Sync: v1alpha1.Synced, Health: v1alpha1.Healthy}
-	revisions, known, silent := map[string]bool{}, 0, w.Silent[cluster]
+	revisions, known, complete, silent := map[string]bool{}, 0, true, w.Silent[cluster]
 	for _, workload := range w.Workloads {
 		part, has := workload.Clusters[cluster]
 		if !has {
 			continue
 		}
 		known++
-		silent = silent || part.Stale
+		silent, complete = silent || part.Stale, complete && part.Lacks == ""
 		revisions[part.Revision] = true
 		out.Replicas, out.Ready = out.Replicas+part.Wanted, out.Ready+part.Ready
 		worse(&out, workload, part)
@@ -171,7 +173,7 @@ func clusterStatus(cluster string, by wanted, w World) v1alpha1.TargetClusterSta
 		return out
 	case known == 0:
 		out = withoutWorkloads(out, by, w.Live)
-	case len(names) == 1:
+	case len(names) == 1 && complete:
 		out.LiveRevision = names[0]
 	}
 	if ailment, ails := w.Ailing[cluster]; ails && rank(ailment.Health) > rank(out.Health) {
@@ -199,11 +201,14 @@ func worse(into *v1alpha1.TargetClusterStatus, workload Workload, part Part) {
 	if rank(health) > rank(into.Health) {
 		into.Health, into.Message = health, message
 	}
-	if into.Revision == "" || part.Revision == into.Revision {
+	if into.Revision == "" || part.Revision == into.Revision && part.Lacks == "" {
 		return
 	}
 	switch {
 	case into.Sync == v1alpha1.OutOfSync:
+	case part.Revision == into.Revision:
+		into.Sync = v1alpha1.OutOfSync
+		into.Message = cmp.Or(into.Message, delivery.Said(part.Lacks))
 	case part.Revision == "":
 		// Nothing is reported of it yet, or its controllers are still to see what was changed of it, such as its replicas. That is not to be another one.
 		into.Sync = v1alpha1.SyncUnknown

@@ -67,6 +67,10 @@ func TestWhatATargetRuns(t *testing.T) {
 			release: released(v1alpha1.ReleaseSucceeded, both), east: part(runs("web-v2")), west: part(runs("")), drifted: map[string]string{"west": "Service/web differs"},
 			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", says: "west: Service/web differs",
 		},
+		"a cluster lacks something beside its workload": {
+			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2")), west: part(runs("web-v2", func(p *Part) { p.Lacks = "Service web of web-v2 is not there: taken" })),
+			sync: v1alpha1.OutOfSync, health: v1alpha1.Healthy, wanted: "web-v2", says: "west: Service web of web-v2 is not there: taken",
+		},
 		"pods are not ready": {
 			release: released(v1alpha1.ReleaseRunning, both), east: part(runs("web-v2", func(p *Part) { p.Ready, p.Waits = 1, "room" })), west: part(runs("web-v2")),
 			sync: v1alpha1.Synced, health: v1alpha1.Progressing, wanted: "web-v2", runs: "web-v2", says: "Deployment web: 1 of 3 replicas are ready: room",

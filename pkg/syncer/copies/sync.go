@@ -210,7 +210,7 @@ func (l *Loop) carryOut(ctx context.Context, seen look, p steps.Plan) error {
 func (seen look) state() states.State {
 	return states.State{
 		UID: seen.above.UID, Generation: seen.above.Generation,
-		Copy: states.Copy{Revision: seen.hold.Revision.String(), Older: seen.hold.Older, Excluded: seen.hold.Absent},
+		Revision: seen.hold.Revision.String(), Copy: states.Copy{Older: seen.hold.Older, Excluded: seen.hold.Absent},
 	}
 }
 

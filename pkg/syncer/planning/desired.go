@@ -23,6 +23,12 @@ func (c *Planner) wants(l Look) bool {
 	return wanted || c.stays(l.Kind, l.Above, l.Live)
 }
 
+// Takes reports whether the cluster is to hold an object that follows workloads: it is wanted here, and it can be here.
+func (c *Planner) Takes(l Look) bool {
+	projectable, _ := l.Kind.Projectable(l.Above)
+	return projectable && c.wants(l)
+}
+
 // Desired returns the projection for this cluster, or nil if it should hold none, and what it has to wait for.
 func (c *Planner) Desired(l Look) (desired projection.Object, waits states.Wait, err error) {
 	kind, above, live := l.Kind, l.Above, l.Live

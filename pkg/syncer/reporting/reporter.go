@@ -30,6 +30,8 @@ type Options struct {
 	Inward func(kind projection.Kind, above, live projection.Object) bool
 	// Dependents returns what a workload needs beside it.
 	Dependents func(w identity.Workload) []identity.Key
+	// Takes reports whether the cluster is to have an object that follows workloads.
+	Takes func(kind projection.Kind, above projection.Object) bool
 	// Leaving reports whether none of the workloads behind the addresses of an object is to run in the cluster any more, and whether the last replicas
 	// of one of them are to end once the addresses have left the status.
 	Leaving func(kind projection.Kind, above projection.Object) (leaves, asks bool)
@@ -48,13 +50,14 @@ type Options struct {
 type Reporter struct {
 	Options
 	refusals refusals
+	beside   *beside
 }
 
 var _ reports.Reporter = (*Reporter)(nil)
 
 // New returns what tells of a cluster.
 func New(o Options) *Reporter {
-	return &Reporter{Options: o, refusals: refusals{byUID: map[types.UID]refused{}}}
+	return &Reporter{Options: o, refusals: refusals{byUID: map[types.UID]refused{}}, beside: newBeside(&o)}
 }
 
 // Cluster implements reports.Reporter.
@@ -62,6 +65,17 @@ func (r *Reporter) Cluster() string { return r.Name }
 
 // ForgetRefusal forgets what was told of pods that could not be made for an object which is gone.
 func (r *Reporter) ForgetRefusal(uid types.UID) { r.refusals.forget(uid) }
+
+// Looked has a workload tell anew what the cluster lacks beside it, after this was looked at for an object. Rewritten says that it has something else of
+// that than before.
+func (r *Reporter) Looked(key identity.Key, rewritten bool) {
+	if rewritten {
+		r.beside.written(key)
+	}
+	for _, workload := range r.beside.looked(key) {
+		r.Changed(workload, true) // a stage may wait for it
+	}
+}
 
 // Report tells what the cluster has of an object. Report.Live is nil if it holds no projection of it that counts. Known is false until the
 // syncer has seen everything that the cluster holds and has looked at this object once.
@@ -96,7 +110,7 @@ func (r *Reporter) Report(key identity.Key, above projection.Object) (report sum
 		if report.Begun = st.Generation; !st.Held {
 			report.Generation = st.Generation
 		}
-		r.tellRevision(projected, above, live, &report)
+		r.tellRevision(projected, key, above, live, &report)
 		report.Routes = projection.RouteMark(live)
 	}
 	return report, true

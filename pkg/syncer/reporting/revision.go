@@ -10,8 +10,8 @@ import (
 
 // tellRevision adds to a report of a projection, which the cluster's controllers have seen as it is, the revision that it is made of. The mark that says
 // so can be written there by whoever administers the cluster. So it counts only for the revision that the cluster is to hold or was last known to, and
-// with the hash of what that has.
-func (r *Reporter) tellRevision(kind projection.Kind, above, live projection.Object, report *summary.Report) {
+// with the hash of what that has. A workload tells besides what the cluster lacks of the revision that it is to hold.
+func (r *Reporter) tellRevision(kind projection.Kind, key identity.Key, above, live projection.Object, report *summary.Report) {
 	name, hash := projection.MarkedRevision(live)
 	if name == "" {
 		return
@@ -27,10 +27,16 @@ func (r *Reporter) tellRevision(kind projection.Kind, above, live projection.Obj
 		report.Revision, report.Target = given.Name, given.Target
 		return true
 	}
-	if is(identity.RevisionIn(above, r.Name)) {
+	at := identity.RevisionIn(above, r.Name)
+	given := is(at)
+	if given && !kind.Workload {
 		return // as almost always, and what is known of all clusters is not read for each of them
 	}
 	last := identity.BreakdownOf(above)[r.Name]
+	if given {
+		report.Lacks = r.beside.lacks(key, at, last.Revision == at.Name && last.Target == at.Target && last.Lacks == "")
+		return
+	}
 	if is(identity.Revision{Name: last.Revision, Target: last.Target}) {
 		return
 	}

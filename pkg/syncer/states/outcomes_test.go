@@ -16,7 +16,7 @@ func TestOutcomes(t *testing.T) {
 		"the first is news":                     {next: State{Hash: "1"}, news: true, woken: true},
 		"the same again is not, but wakes":      {last: State{Hash: "1"}, next: State{Hash: "1"}, woken: true},
 		"another one is news":                   {last: State{Hash: "1"}, next: State{Hash: "2"}, news: true, woken: true},
-		"another revision of a custom resource": {last: State{Hash: "1"}, next: State{Hash: "1", Copy: Copy{Revision: "web-v1"}}, news: true, woken: true},
+		"another revision of a custom resource": {last: State{Hash: "1"}, next: State{Hash: "1", Revision: "web-v1"}, news: true, woken: true},
 		"a problem is news":                     {last: State{Hash: "1"}, fails: "the name is taken", news: true, woken: true},
 		"the same problem is not":               {last: problem, fails: "the name is taken"},
 		"another problem is":                    {last: problem, fails: "no right", news: true, woken: true},

@@ -20,6 +20,9 @@ type State struct {
 	Problem string
 	// Note says what will not work although the cluster holds the projection, in words for the user.
 	Note string
+	// Revision is the mark of the revision whose content the projection has, and of a custom resource the name of the one that the cluster is to hold; "" for
+	// none.
+	Revision string
 	// Most is the largest number of replicas that what the cluster was told explains, with those of a rollout, and Told what it was told.
 	// Before is what Most was, as long as the cluster still reports more than that.
 	Told, Most, Before int32
@@ -31,9 +34,7 @@ type State struct {
 
 // Copy is what else there is to remember of a custom resource: its copy says nothing by itself that counts.
 type Copy struct {
-	// Revision is the mark of the revision that the cluster is to hold, "" for none. Older tells that the object stands at a newer one, and Excluded
-	// that the revision has nothing of the object.
-	Revision        string
+	// Older tells that the object stands at a newer revision than the cluster is to hold, and Excluded that this has nothing of the object.
 	Older, Excluded bool
 	// Routes is the mark of what the projection has otherwise than the object above says.
 	Routes string

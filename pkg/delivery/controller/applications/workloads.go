@@ -44,7 +44,7 @@ func workload(of content) state.Workload {
 			continue
 		}
 		part.Reported, part.Stale, part.Problem, part.Waits, part.Ended = true, entry.Stale, entry.Problem, entry.Waits, entry.Ended != ""
-		part.Ready, part.Updated, part.Running, part.Revision = entry.Ready, entry.Updated, entry.Replicas, entry.Revision
+		part.Ready, part.Updated, part.Running, part.Revision, part.Lacks = entry.Ready, entry.Updated, entry.Replicas, entry.Revision, entry.Lacks
 		out.Clusters[cluster] = part
 	}
 	return out
