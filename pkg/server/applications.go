@@ -32,7 +32,7 @@ func (m *controllers) newApplications() (*applications.Controller, error) {
 		Mapper:   mapper,
 		Renderer: confined.New(confined.Bounds{}, renderers), Repositories: m.repositories,
 		Recorder: m.events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "manifold"}), Queues: m.queues, Drift: &m.drift,
-		Customs: m.custom.Objects(), ClusterScoped: m.clusterScoped, As: objectClients(config),
+		Customs: m.custom.Objects(), ClusterScoped: m.clusterScoped, As: objectClients(config), IsNowhere: m.upstream.Demand.IsNowhere,
 	}
 	if m.plugins != nil {
 		o.Live = m.plugins.Live

@@ -138,6 +138,33 @@ func TestClusterHoldsWhatItsWorkloadsNeed(t *testing.T) {
 	}
 }
 
+// What nothing that is placed needs is in no cluster, unless it is sent there by itself.
+func TestWhatIsNowhere(t *testing.T) {
+	for name, test := range map[string]struct {
+		above *appsv1.Deployment
+		pin   string
+		want  bool
+	}{
+		"a ConfigMap that a placed workload names":          {above: deployment("web", toEast, usingConfigMap("settings"))},
+		"one that no workload names":                        {above: deployment("web", toEast), want: true},
+		"one that a workload names which is placed nowhere": {above: deployment("web", "", usingConfigMap("settings")), want: true},
+		"one that is pinned":                                {above: deployment("web", toEast), pin: "east"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := settings("settings", "red")
+			if test.pin != "" {
+				of.Annotations = map[string]string{v1alpha1.AnnotationClusters: test.pin}
+			}
+			u := newUpstream(t, namespace("shop"), test.above, of)
+			attach(t, u, "east")
+			kind, _ := projection.KindOf(of)
+			if got := u.Demand.IsNowhere(kind, of); got != test.want {
+				t.Errorf("it is nowhere: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 // stillIn has the breakdown name a cluster that the decision does not name any more.
 func stillIn(cluster string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) {

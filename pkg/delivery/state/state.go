@@ -51,6 +51,8 @@ type World struct {
 	Ailing map[string]Ailment
 	// Dropped says why a target that the release has, and that is not among those asked about, is none any more.
 	Dropped string
+	// Nowhere says what of the application is in no cluster, "" for nothing.
+	Nowhere string
 	// Drifted says for each cluster what of its objects is not what was released, and Unclear what cannot be compared with that.
 	Drifted, Unclear map[string]string
 }
@@ -172,7 +174,7 @@ func clusterStatus(cluster string, by wanted, w World) v1alpha1.TargetClusterSta
 		out.Message = fmt.Sprintf("cluster %q does not answer", cluster)
 		return out
 	case known == 0:
-		out = withoutWorkloads(out, by, w.Live)
+		out = withoutWorkloads(out, by, w)
 	case len(names) == 1 && complete:
 		out.LiveRevision = names[0]
 	}
@@ -240,8 +242,8 @@ func healthOf(workload Workload, part Part) (v1alpha1.HealthStatus, string) {
 	return v1alpha1.Healthy, ""
 }
 
-// withoutWorkloads goes by the release alone, where nothing reports.
-func withoutWorkloads(out v1alpha1.TargetClusterStatus, by wanted, live string) v1alpha1.TargetClusterStatus {
+// withoutWorkloads goes by the release alone, where nothing reports. It says what of that is in no cluster.
+func withoutWorkloads(out v1alpha1.TargetClusterStatus, by wanted, w World) v1alpha1.TargetClusterStatus {
 	for _, stage := range by.release.Status.Stages {
 		for _, target := range stage.Targets {
 			if target.Cluster == out.Name && target.Phase == v1alpha1.TargetSucceeded && target.Revision != "" {
@@ -249,9 +251,10 @@ func withoutWorkloads(out v1alpha1.TargetClusterStatus, by wanted, live string) 
 			}
 		}
 	}
-	if by.release.Status.Phase == v1alpha1.ReleaseSucceeded && live == out.Revision {
-		out.LiveRevision = live
+	if by.release.Status.Phase == v1alpha1.ReleaseSucceeded && w.Live == out.Revision {
+		out.LiveRevision = w.Live
 	}
+	out.Message = w.Nowhere
 	if out.LiveRevision == "" || out.LiveRevision != out.Revision {
 		out.Sync, out.Health = v1alpha1.SyncUnknown, v1alpha1.HealthUnknown
 		out.Message = "nothing of it reports yet"

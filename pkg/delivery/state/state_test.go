@@ -39,6 +39,7 @@ func TestWhatATargetRuns(t *testing.T) {
 		silent       map[string]bool
 		drifted      map[string]string
 		unclear      map[string]string
+		nowhere      string
 		ailing       map[string]Ailment
 		live         string
 		sync         v1alpha1.SyncStatus
@@ -133,6 +134,10 @@ func TestWhatATargetRuns(t *testing.T) {
 		"what has no workloads goes by its release": {
 			release: released(v1alpha1.ReleaseSucceeded, both), live: "web-v2", sync: v1alpha1.Synced, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2",
 		},
+		"what of that is in no cluster is said": {
+			release: released(v1alpha1.ReleaseSucceeded, both), live: "web-v2", nowhere: "in no cluster: ConfigMap/web", sync: v1alpha1.Synced, health: v1alpha1.Healthy, wanted: "web-v2", runs: "web-v2",
+			says: "in no cluster: ConfigMap/web",
+		},
 		"what has no workloads is not known before": {
 			release: released(v1alpha1.ReleaseRunning, both), live: "web-v1", sync: v1alpha1.SyncUnknown, health: v1alpha1.HealthUnknown, wanted: "web-v2", says: "nothing of it reports",
 		},
@@ -144,7 +149,7 @@ func TestWhatATargetRuns(t *testing.T) {
 					workload.Clusters[cluster] = *of
 				}
 			}
-			got := Targets([]v1alpha1.Target{{Name: "eu"}}, World{Release: test.release, Live: test.live, Workloads: []Workload{workload}, Silent: test.silent, Drifted: test.drifted, Ailing: test.ailing, Unclear: test.unclear})
+			got := Targets([]v1alpha1.Target{{Name: "eu"}}, World{Release: test.release, Live: test.live, Workloads: []Workload{workload}, Silent: test.silent, Drifted: test.drifted, Ailing: test.ailing, Unclear: test.unclear, Nowhere: test.nowhere})
 			if len(got) != 1 {
 				t.Fatalf("%d targets, want 1", len(got))
 			}

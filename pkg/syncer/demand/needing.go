@@ -98,6 +98,14 @@ func (g *Graph) NeededIn(kind projection.Kind, above projection.Object, cluster 
 	return needed || PinnedTo(kind, above, cluster) || g.SettledIn(kind, above, cluster)
 }
 
+// IsNowhere reports whether an object that goes where it is needed is to be in no cluster, since nothing that is placed needs it.
+func (g *Graph) IsNowhere(kind projection.Kind, above projection.Object) bool {
+	if kind.Workload || kind.Mirror(above) || g.UsedSomewhere(kind, above) {
+		return false
+	}
+	return !slices.ContainsFunc(g.Clusters.Names(), func(cluster string) bool { return g.Wanted(kind, above, cluster) })
+}
+
 // MayHave reports whether a cluster that cannot be asked may have an object which follows workloads: one of these is there, or is leaving.
 func (g *Graph) MayHave(key identity.Key, above projection.Object, cluster string) bool {
 	kind, _ := projection.ForResource(key.Resource)

@@ -28,6 +28,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
 
@@ -93,6 +94,8 @@ type Options struct {
 	Live Live
 	// Renderer is asked about the files of strangers.
 	Renderer Renderer
+	// IsNowhere reports whether an object that follows workloads goes to no cluster, by what needs it. It may be nil.
+	IsNowhere func(projection.Kind, projection.Object) bool
 	// Repositories are asked about git.
 	Repositories sources.Repositories
 	Recorder     record.EventRecorder
@@ -150,7 +153,7 @@ func New(o Options) (*Controller, error) {
 			renderer: &renderer{confined: o.Renderer, places: work.NewPlaces(renderings, 1), kinds: &kinds{mapper: o.Mapper, clock: o.Clock}},
 			selector: selector, git: sources.Git{Repositories: o.Repositories, Secrets: view.secrets},
 		},
-		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, live: o.Live, told: told, recorder: o.Recorder, clock: o.Clock},
+		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, live: o.Live, isNowhere: o.IsNowhere, told: told, recorder: o.Recorder, clock: o.Clock},
 		history:   history,
 		departure: &departure{history: history, client: client, objects: o.Dynamic, scoped: o.ClusterScoped, as: o.As},
 		outcomes:  outcomes,

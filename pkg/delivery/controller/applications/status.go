@@ -21,6 +21,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/drift"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/state"
+	"github.com/manifold-dev/manifold/pkg/projection"
 	"github.com/manifold-dev/manifold/pkg/records"
 )
 
@@ -31,6 +32,8 @@ type reporter struct {
 	outcomes *outcomes
 	drift    *drifts.Board
 	live     Live
+	// isNowhere reports whether an object that follows workloads goes to no cluster. It may be nil.
+	isNowhere func(projection.Kind, projection.Object) bool
 	// told has what there were events about.
 	told     *records.Told
 	recorder record.EventRecorder
@@ -108,12 +111,13 @@ func (r *reporter) status(into *v1alpha1.ApplicationStatus, app *v1alpha1.Applic
 	world.Ailing = ailing(objects.CustomsOf(r.view.customs, cache.MetaObjectToName(app)))
 	world.Drifted, world.Unclear = whereDrifted(drifted)
 	world.Dropped = dropped(app, of)
+	world.Nowhere = r.nowhere(app, current)
 	into.Targets, into.Plugins = state.Targets(targetsOf(of), world), r.live.Of(app.UID)
 	if app.Spec.PluginsOnly {
 		into.Targets = nil
 	}
 	sum(into, changedAbove(drifted))
-	for _, condition := range []*metav1.Condition{found.source, found.rendered, found.honoured, r.released(app, into, of, wrong), inSync(drifted, known)} {
+	for _, condition := range []*metav1.Condition{found.source, found.rendered, found.honoured, r.released(app, into, of, wrong, world.Nowhere), inSync(drifted, known)} {
 		if condition != nil {
 			condition := *condition
 			condition.ObservedGeneration = app.Generation
@@ -165,8 +169,8 @@ func sum(into *v1alpha1.ApplicationStatus, changedAbove bool) {
 	into.Sync, into.Health = state.Sync(syncs), state.Health(healths)
 }
 
-// released reports whether the wanted revision runs in all targets.
-func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.ApplicationStatus, of automation.State, wrong string) *metav1.Condition {
+// released reports whether the wanted revision runs in all targets, and what of it is nowhere.
+func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.ApplicationStatus, of automation.State, wrong, nowhere string) *metav1.Condition {
 	current, open, passed := of.Current(), of.Open(), of.Passed()
 	no := func(reason, message string) *metav1.Condition {
 		return condition(v1alpha1.ApplicationReleased, metav1.ConditionFalse, reason, message)
@@ -198,6 +202,9 @@ func (r *reporter) released(app *v1alpha1.Application, status *v1alpha1.Applicat
 	}
 	if passed != nil {
 		message += "; " + automation.Untriggered(app, passed)
+	}
+	if nowhere != "" {
+		message += "; " + nowhere
 	}
 	return condition(v1alpha1.ApplicationReleased, metav1.ConditionTrue, "Released", message)
 }
