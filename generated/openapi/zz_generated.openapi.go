@@ -2146,7 +2146,7 @@ func schema_manifold_apis_delivery_v1alpha1_GitSource(ref common.ReferenceCallba
 					},
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH, ca.crt for the server's certificate authority.",
+							Description: "secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH, and also password if identity has a passphrase, ca.crt for the server's certificate authority.",
 							Ref:         ref(v1alpha1.SecretReference{}.OpenAPIModelName()),
 						},
 					},

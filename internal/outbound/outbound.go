@@ -23,6 +23,9 @@ import (
 // ErrRefused says that a call is not allowed or makes no sense; trying again is of no use.
 var ErrRefused = errors.New("not allowed")
 
+// ErrUnfit says that credentials are of no use for a call, whatever its host says: something is missing, or cannot be read.
+var ErrUnfit = fmt.Errorf("%w: credentials", ErrRefused)
+
 // Policy says what may be called.
 type Policy struct {
 	// PlainHTTP allows URLs with http, CredentialsInClear that credentials are sent over it.
@@ -133,7 +136,7 @@ func Roots(ca []byte) (*x509.CertPool, error) {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%w: credentials: the CA holds no certificate in PEM", ErrRefused)
+		return nil, fmt.Errorf("%w: the CA holds no certificate in PEM", ErrUnfit)
 	}
 	return roots, nil
 }

@@ -167,8 +167,8 @@ type GitSource struct {
 	// interval is how often the repository is polled for changes. Defaults to 1m, and must be at least 10s.
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
-	// secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH,
-	// ca.crt for the server's certificate authority.
+	// secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH, and also
+	// password if identity has a passphrase, ca.crt for the server's certificate authority.
 	// +optional
 	SecretRef *SecretReference `json:"secretRef,omitempty"`
 	// webhook lets GitHub, GitLab or another git server announce pushes, so that they are noticed at once: it sends them to /hooks/git/NAMESPACE/NAME of the

@@ -59,7 +59,8 @@ const (
 	// GitSecretUsername and GitSecretPassword are for HTTPS. A token goes as the password.
 	GitSecretUsername = "username"
 	GitSecretPassword = "password"
-	// GitSecretIdentity is a private key for SSH, and GitSecretKnownHosts are the hosts that it may be used with.
+	// GitSecretIdentity is a private key for SSH, which GitSecretPassword opens if it is encrypted, and GitSecretKnownHosts are the hosts that it may be
+	// used with.
 	GitSecretIdentity   = "identity"
 	GitSecretKnownHosts = "known_hosts"
 	// GitSecretAuthority is the certificate authority of an HTTPS server, in PEM.

@@ -43,7 +43,7 @@ const (
 	// KeyUsername and KeyPassword are for git over HTTPS.
 	KeyUsername = "username"
 	KeyPassword = "password"
-	// KeyIdentity is a private key for git over SSH, and KeyKnownHosts are the hosts that it may be used with.
+	// KeyIdentity is a private key for git over SSH, which KeyPassword opens if it is encrypted, and KeyKnownHosts are the hosts that it may be used with.
 	KeyIdentity   = "identity"
 	KeyKnownHosts = "known_hosts"
 	// KeyAuthority is the certificate authority of the forge, in PEM, beside those of the system.

@@ -20,8 +20,8 @@ type GitSourceApplyConfiguration struct {
 	Path *string `json:"path,omitempty"`
 	// interval is how often the repository is polled for changes. Defaults to 1m, and must be at least 10s.
 	Interval *v1.Duration `json:"interval,omitempty"`
-	// secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH,
-	// ca.crt for the server's certificate authority.
+	// secretRef names a Secret in the namespace of the application: username and password for HTTPS, identity and known_hosts for SSH, and also
+	// password if identity has a passphrase, ca.crt for the server's certificate authority.
 	SecretRef *SecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
 	// webhook lets GitHub, GitLab or another git server announce pushes, so that they are noticed at once: it sends them to /hooks/git/NAMESPACE/NAME of the
 	// API server. The repository is polled every interval all the same.

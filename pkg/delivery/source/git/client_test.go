@@ -207,6 +207,17 @@ func TestWhoMayNotSeeARepositoryDoesNotSeeItInTheCache(t *testing.T) {
 	}
 }
 
+func TestAServerThatNobodyVouchesForIsNotAsked(t *testing.T) {
+	r := newTestRepository(t)
+	r.Commit("first", map[string]string{"web.yaml": "first"})
+	request := r.serve().request(Ref{})
+	request.Credentials.CA = nil
+	_, err := read(t, newTestClient(t, Policy{Allow: anywhere}, Limits{}), request)
+	if !errors.Is(err, ErrUntrusted) || !strings.Contains(err.Error(), "ca.crt of a Secret is to hold its certificate authority") {
+		t.Errorf("error %v, want %v, and where its authority belongs", err, ErrUntrusted)
+	}
+}
+
 func TestCredentialsDoNotFollowToAnotherHost(t *testing.T) {
 	asked := 0
 	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))

@@ -30,13 +30,10 @@ func (c *Client) overHTTP(credentials Credentials) (transport.Transport, error) 
 }
 
 func httpAuth(c Credentials) transport.AuthMethod {
-	switch {
-	case c.BearerToken != "":
-		return &githttp.TokenAuth{Token: c.BearerToken}
-	case c.forHTTP():
-		return &githttp.BasicAuth{Username: c.Username, Password: c.Password}
+	if !c.forHTTP() {
+		return nil
 	}
-	return nil
+	return &githttp.BasicAuth{Username: c.Username, Password: c.Password}
 }
 
 // bounded keeps answers below the limits. The list of refs is read into memory, as is what a server says about an error.

@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -68,16 +69,20 @@ func (c *Client) overSSH(ep *transport.Endpoint, credentials Credentials, servic
 	}, nil
 }
 
+// signer reads the private key. A password that it does not need is for HTTPS.
 func signer(c Credentials) (ssh.Signer, error) {
-	var key ssh.Signer
-	var err error
-	if len(c.SSHPassphrase) > 0 {
-		key, err = ssh.ParsePrivateKeyWithPassphrase(c.SSHKey, c.SSHPassphrase)
-	} else {
-		key, err = ssh.ParsePrivateKey(c.SSHKey)
+	key, err := ssh.ParsePrivateKey(c.SSHKey)
+	if encrypted := (*ssh.PassphraseMissingError)(nil); errors.As(err, &encrypted) {
+		if c.Password == "" {
+			return nil, fmt.Errorf("%w: the private key is encrypted, and there is no password that opens it", ErrUnfit)
+		}
+		key, err = ssh.ParsePrivateKeyWithPassphrase(c.SSHKey, []byte(c.Password))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: credentials: the private key cannot be read: %w", ErrRefused, err)
+	switch {
+	case errors.Is(err, x509.IncorrectPasswordError):
+		return nil, fmt.Errorf("%w: the password does not open the private key", ErrUnfit)
+	case err != nil:
+		return nil, fmt.Errorf("%w: the private key cannot be read: %w", ErrUnfit, err)
 	}
 	return key, nil
 }
@@ -95,7 +100,7 @@ func readKnownHosts(lines []byte) (*knownhosts.HostKeyDB, error) {
 	}
 	known, err := knownhosts.NewDB(file.Name())
 	if err != nil {
-		return nil, fmt.Errorf("%w: credentials: known_hosts cannot be read: %s", ErrRefused, strings.ReplaceAll(err.Error(), file.Name(), "line"))
+		return nil, fmt.Errorf("%w: known_hosts cannot be read: %s", ErrUnfit, strings.ReplaceAll(err.Error(), file.Name(), "line"))
 	}
 	return known, nil
 }

@@ -54,6 +54,34 @@ func TestFetchOverSSH(t *testing.T) {
 	}
 }
 
+func TestAPasswordOpensAKeyThatIsEncrypted(t *testing.T) {
+	r := newTestRepository(t)
+	r.Commit("first", map[string]string{"web.yaml": "first"})
+	for name, test := range map[string]struct {
+		passphrase, password string
+		says                 string
+	}{
+		"with its password":                       {passphrase: "open-sesame", password: "open-sesame"},
+		"with another password":                   {passphrase: "open-sesame", password: "s3cret-word", says: "the password does not open the private key"},
+		"without a password":                      {passphrase: "open-sesame", says: "the private key is encrypted, and there is no password"},
+		"with one that a plain key does not need": {password: "s3cret-word"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, private := gittest.NewKey(t, test.passphrase)
+			server := gittest.ServeSSH(t, client.PublicKey())
+			_, err := read(t, newTestClient(t, Policy{Allow: anywhere}, Limits{}), Request{
+				URL: server.CloneURL(r.Repository), Credentials: Credentials{SSHKey: private, Password: test.password, KnownHosts: server.KnownHosts()},
+			})
+			if test.says == "" && err != nil {
+				t.Fatal(err)
+			}
+			if test.says != "" && (!errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "s3cret-word")) {
+				t.Errorf("error %v, want one that says %q", err, test.says)
+			}
+		})
+	}
+}
+
 func TestAnAnswerOverSSHIsMeasured(t *testing.T) {
 	client, private := gittest.NewKey(t, "")
 	commit := strings.Repeat("1", 40)

@@ -53,7 +53,7 @@ func TestURLsThatAreNotAllowedAreRefused(t *testing.T) {
 		"no host":                           {request: Request{URL: "https:///shop.git"}, says: "a host is missing"},
 		"control characters":                {request: Request{URL: "https://example.com/\x1b[31m"}, says: "control characters"},
 		"too long a URL":                    {request: Request{URL: "https://example.com/" + strings.Repeat("a", 3000)}, says: "at most"},
-		"ssh without a key":                 {request: Request{URL: "git@example.com:shop.git"}, says: "private key"},
+		"ssh without a key":                 {request: Request{URL: "git@example.com:shop.git"}, says: "credentials: ssh needs a private key, which identity of a Secret holds"},
 		"ssh with a host that nobody knows": {request: Request{URL: "git@example.com:shop.git", Credentials: Credentials{SSHKey: []byte("k")}}, says: "known_hosts"},
 		"ssh with what is no key":           {request: Request{URL: "git@example.com:shop.git", Credentials: Credentials{SSHKey: []byte("k"), KnownHosts: []byte("\n")}}, says: "cannot be read"},
 		"a CA that is none":                 {request: Request{URL: "https://example.com/shop.git", Credentials: Credentials{CA: []byte("x")}}, says: "PEM"},

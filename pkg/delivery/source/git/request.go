@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,22 +51,22 @@ func (r Ref) String() string {
 	}
 }
 
-// Credentials say who asks. Whoever asks over HTTPS has a username and a password, or a bearer token; over SSH, a key.
+// Credentials say who asks. Whoever asks over HTTPS has a username and a password; over SSH, a key.
 type Credentials struct {
+	// Username and Password are for HTTPS. Over SSH the password opens the key, if that is encrypted, and is told to nobody.
 	Username, Password string
-	BearerToken        string
-	// SSHKey is a private key in PEM, SSHPassphrase what opens it, KnownHosts the keys of hosts as OpenSSH lists them.
-	SSHKey, SSHPassphrase, KnownHosts []byte
+	// SSHKey is a private key in PEM, KnownHosts the keys of hosts as OpenSSH lists them.
+	SSHKey, KnownHosts []byte
 	// CA holds certificates in PEM that an HTTPS server is to be trusted by, beside those of the system.
 	CA []byte
 }
 
 func (c Credentials) forHTTP() bool {
-	return c.Username != "" || c.Password != "" || c.BearerToken != ""
+	return c.Username != "" || c.Password != ""
 }
 
 // secrets are the texts that must never show in a message.
-func (c Credentials) secrets() []string { return []string{c.Password, c.BearerToken} }
+func (c Credentials) secrets() []string { return []string{c.Password} }
 
 var fullHash = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
@@ -144,9 +145,9 @@ func (p Policy) plainHTTP(c Credentials) error {
 func forSSH(c Credentials) error {
 	switch {
 	case len(c.SSHKey) == 0:
-		return fmt.Errorf("%w: credentials: ssh needs a private key", ErrRefused)
+		return fmt.Errorf("%w: ssh needs a private key, which identity of a Secret holds", ErrUnfit)
 	case len(c.KnownHosts) == 0:
-		return fmt.Errorf("%w: credentials: ssh needs known_hosts, or anybody could answer in the host's name", ErrRefused)
+		return fmt.Errorf("%w: ssh needs known_hosts, or anybody could answer in the host's name", ErrUnfit)
 	}
 	return nil
 }
@@ -204,12 +205,16 @@ func shown(raw string) string {
 var (
 	// ErrRefused says that the request is not allowed or makes no sense; asking again is of no use.
 	ErrRefused = outbound.ErrRefused
+	// ErrUnfit says that the credentials are of no use for such a URL, whatever its host says: something is missing, or cannot be read.
+	ErrUnfit = outbound.ErrUnfit
 	// ErrNoRef says that the repository has no such branch, tag, version or commit.
 	ErrNoRef = errors.New("not found in the repository")
 	// ErrNoRepository says that there is no such repository, or that its host hides it.
 	ErrNoRepository = errors.New("there is no such repository, or these credentials do not show it")
 	// ErrCredentials says that the host does not accept the credentials.
 	ErrCredentials = errors.New("the credentials are not accepted")
+	// ErrUntrusted says that nobody vouches for the server.
+	ErrUntrusted = errors.New("the server is not trusted")
 	// ErrTooLarge says that the repository exceeds a bound.
 	ErrTooLarge = errors.New("too large")
 	// ErrContent says that something in the commit cannot be used.
@@ -257,6 +262,8 @@ func (r Request) explain(doing string, err error) error {
 		err = fmt.Errorf("%w: %w", ErrNoRef, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("no answer in time: %w", err)
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		err = fmt.Errorf("%w: ca.crt of a Secret is to hold its certificate authority: %w", ErrUntrusted, err)
 	}
 	return &Error{Doing: doing, URL: shown(r.URL), Ref: r.Ref, Err: err, secrets: r.Credentials.secrets()}
 }

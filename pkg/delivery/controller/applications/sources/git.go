@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,11 +51,11 @@ func (g Git) Read(ctx context.Context, app *v1alpha1.Application) (*Found, error
 	}
 	revision, err := g.Repositories.Resolve(ctx, request)
 	if err != nil {
-		return nil, err
+		return nil, attributed(err, app, request.Credentials)
 	}
 	checkout, err := g.Repositories.Fetch(ctx, request, revision)
 	if err != nil {
-		return nil, err
+		return nil, attributed(err, app, request.Credentials)
 	}
 	out := &Found{
 		Key: hashOf(source.URL, revision.Commit, source.Path), Origin: originOf(source, checkout.Origin),
@@ -116,6 +117,38 @@ func (g Git) Request(app *v1alpha1.Application) (git.Request, error) {
 		SSHKey: secret.Data[v1alpha1.GitSecretIdentity], KnownHosts: secret.Data[v1alpha1.GitSecretKnownHosts], CA: secret.Data[v1alpha1.GitSecretAuthority],
 	}
 	return out, nil
+}
+
+// attributed says whose credentials an error is about, for whoever is to correct them.
+func attributed(err error, app *v1alpha1.Application, as git.Credentials) error {
+	about := func(what error) bool { return errors.Is(err, what) }
+	if !slices.ContainsFunc([]error{git.ErrCredentials, git.ErrUnfit, git.ErrUntrusted}, about) {
+		return err
+	}
+	ref := app.Spec.Source.Git.SecretRef
+	if ref == nil {
+		return fmt.Errorf("without credentials, since spec.source.git.secretRef is not set: %w", err)
+	}
+	without := ""
+	if key := lacking(err, as); key != "" {
+		without = ", which has no key " + key
+	}
+	return fmt.Errorf("with Secret %s/%s%s: %w", app.Namespace, ref.Name, without, err)
+}
+
+// lacking is the key that a Secret should probably have: who refuses a login does not say what is wrong with it.
+func lacking(err error, as git.Credentials) string {
+	switch {
+	case errors.Is(err, git.ErrUntrusted) && len(as.CA) == 0:
+		return v1alpha1.GitSecretAuthority
+	case !errors.Is(err, git.ErrCredentials) || len(as.SSHKey) > 0:
+		return ""
+	case as.Username == "":
+		return v1alpha1.GitSecretUsername
+	case as.Password == "":
+		return v1alpha1.GitSecretPassword
+	}
+	return ""
 }
 
 // Unheard says why no push can be announced to an application that names a webhook, empty if one can. Who sends one is not told.
