@@ -26,7 +26,20 @@ func TestATargetThatIsTakenOutIsLeft(t *testing.T) {
 
 	s.Logical.Apply(twoTargets("web:2", "{name: first, cluster: east}"))
 	awaitRevision(s, 2)
+	shows := func(when, want string) {
+		t.Helper()
+		awaitApp(s, "shown are "+want+" "+when, func(app v1alpha1.Application) error {
+			got := ""
+			for _, target := range app.Status.Targets {
+				got += target.Name + " " + target.LiveRevision + " "
+			}
+			return framework.Contains("<"+strings.TrimSpace(got)+">", "<"+want+">")
+		})
+	}
+	shows("as long as nobody has released what drops one", "first web-v1 second web-v1")
+	expect.Says(t, s.Logical.CLI("app", "get", "web"), "spec.targets does not have this target any more")
 	s.Logical.CLI("app", "sync", "web", "--wait")
+	shows("after that", "first web-v2")
 	release := awaitPhase(s, "web-v2", v1alpha1.ReleaseSucceeded)
 	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:2", "west": "nothing"})
 	s.Logical.Poll("nothing of the application is left in west", func() error {
@@ -89,4 +102,29 @@ func TestATargetFollowsItsClustersAtOnce(t *testing.T) {
 	}
 	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 	expect.AwaitRuns(s, "web", map[string]string{"east": "2 of web:1", "west": "nothing"})
+}
+
+// One target gets what is asked for it alone. What the application as a whole was last released with stays what it was.
+func TestOneTargetIsReleasedOnDemand(t *testing.T) {
+	s := suite.Scenario(t)
+	s.Logical.Apply(manualApp("web:1"))
+	awaitRevision(s, 1)
+	s.Logical.CLI("app", "sync", "web", "--wait")
+	s.Logical.Apply(manualApp("web:2"))
+	awaitRevision(s, 2)
+
+	s.Logical.CLI("app", "sync", "web", "--target", "first", "--wait")
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2", "west": "1 of web:1"})
+	awaitApp(s, "each target tells what it runs", func(app v1alpha1.Application) error {
+		live := app.Status.LiveRevision
+		for _, target := range app.Status.Targets {
+			live += " " + target.Name + " " + target.LiveRevision
+		}
+		if live != "web-v1 first web-v2 second web-v1" {
+			return fmt.Errorf("live is %s", live)
+		}
+		return nil
+	})
+	s.Logical.CLI("app", "sync", "web", "--target", "second", "--wait")
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2", "west": "1 of web:2"})
 }
