@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/informers"
@@ -87,19 +85,6 @@ func (p *pipelines) Admit(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
-// May reports whether somebody has a right now.
-func May(ctx context.Context, by authorizer.Authorizer, of weave.Author, right weave.Right) bool {
-	decision, _, err := by.Authorize(ctx, attributesOf(&user.DefaultInfo{Name: of.User, Groups: of.Groups}, right))
-	return err == nil && decision == authorizer.DecisionAllow
-}
-
-func attributesOf(of user.Info, right weave.Right) authorizer.AttributesRecord {
-	return authorizer.AttributesRecord{
-		User: of, Verb: right.Verb, Namespace: right.Namespace, Name: right.Name, ResourceRequest: true,
-		APIGroup: right.Resource.Group, APIVersion: "*", Resource: right.Resource.Resource,
-	}
-}
-
 // isPipeline reports whether a resource is that of pipelines, in either group.
 func isPipeline(resource schema.GroupResource) bool {
 	return resource.Resource == weave.Resource && (resource.Group == weave.Group || resource.Group == weave.OlderGroup)
@@ -121,7 +106,7 @@ func (p *pipelines) Validate(ctx context.Context, a admission.Attributes, _ admi
 
 // view asks for the right to see the Cluster that a GitopsCluster is a view of.
 func (p *pipelines) view(ctx context.Context, a admission.Attributes) error {
-	return p.ask(ctx, a, weave.Need{Path: field.NewPath("metadata", "name"), Right: weave.Right{
+	return ask(ctx, p.authorizer, a, weave.Need{Path: field.NewPath("metadata", "name"), Right: weave.Right{
 		Verb: "get", Resource: schema.GroupResource{Group: v1alpha1.GroupName, Resource: "clusters"}, Name: a.GetName(),
 	}})
 }
@@ -142,7 +127,7 @@ func (p *pipelines) pipeline(ctx context.Context, a admission.Attributes) error 
 		return apierrors.NewInvalid(a.GetKind().GroupKind(), a.GetName(), errs)
 	}
 	for _, need := range weave.Needs(before, after) {
-		if err := p.ask(ctx, a, need); err != nil {
+		if err := ask(ctx, p.authorizer, a, need); err != nil {
 			return err
 		}
 	}
@@ -167,22 +152,6 @@ func pipelineOf(a admission.Attributes, object runtime.Object) (*weave.Pipeline,
 	}
 	read.Namespace = a.GetNamespace()
 	return read, nil
-}
-
-// ask refuses a field to those without the right that it needs.
-func (p *pipelines) ask(ctx context.Context, a admission.Attributes, need weave.Need) error {
-	decision, reason, err := p.authorizer.Authorize(ctx, attributesOf(a.GetUserInfo(), need.Right))
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
-	detail := fmt.Sprintf("%s: you need the right to %q %s", need.Path, need.Verb, need.Resource)
-	if need.Name != "" {
-		detail += fmt.Sprintf(" %q", need.Name)
-	}
-	if need.Namespace != "" {
-		detail += fmt.Sprintf(" in namespace %q", need.Namespace)
-	}
-	return lacksRight(a, detail, reason, err)
 }
 
 func (p *pipelines) clusterExists() func(string) bool {

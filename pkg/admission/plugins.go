@@ -3,7 +3,6 @@
 package admission
 
 import (
-	"errors"
 	"io"
 
 	"k8s.io/apiserver/pkg/admission"
@@ -69,15 +68,4 @@ func Register(plugins *admission.Plugins, joined func() []*v1alpha1.Cluster) {
 		return &pipelines{Handler: admission.NewHandler(admission.Create, admission.Update), joined: joined}, nil
 	})
 	register(MetricsPlugin, &metrics{Handler: admission.NewHandler(admission.Update)})
-}
-
-// lacksRight refuses what takes a right that somebody has not, with what the authorizer says of it.
-func lacksRight(a admission.Attributes, detail, reason string, err error) error {
-	switch {
-	case err != nil:
-		detail += ": " + err.Error()
-	case reason != "":
-		detail += ": " + reason
-	}
-	return admission.NewForbidden(a, errors.New(detail))
 }
