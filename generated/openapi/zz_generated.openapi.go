@@ -2568,6 +2568,21 @@ func schema_manifold_apis_delivery_v1alpha1_PipecdConfig(ref common.ReferenceCal
 							},
 						},
 					},
+					"analysisSecrets": {
+						SchemaProps: spec.SchemaProps{
+							Description: "analysisSecrets are the names of Secrets in the namespace of the application with the credentials for these servers, by the same names. Whoever names one, or changes the address of its server, needs the right to get it. The file itself may name a Secret only for a server that has it here.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
 					"scriptImage": {
 						SchemaProps: spec.SchemaProps{
 							Description: "scriptImage is the image that the scripts of stages SCRIPT_RUN run in, where the stage names none.",
@@ -6123,7 +6138,7 @@ func schema_manifold_apis_delivery_v1alpha1_SecretReference(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SecretReference names a Secret in the namespace of the object that refers to it.",
+				Description: "SecretReference names a Secret in the namespace of the object that refers to it. Whoever names it, or changes what it is used for, needs the right to get it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {

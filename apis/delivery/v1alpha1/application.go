@@ -185,6 +185,10 @@ type PipecdConfig struct {
 	// analysisProviders are the addresses of Prometheus servers, by the names that the metrics of stages ANALYSIS have for them.
 	// +optional
 	AnalysisProviders map[string]string `json:"analysisProviders,omitempty"`
+	// analysisSecrets are the names of Secrets in the namespace of the application with the credentials for these servers, by the same names. Whoever
+	// names one, or changes the address of its server, needs the right to get it. The file itself may name a Secret only for a server that has it here.
+	// +optional
+	AnalysisSecrets map[string]string `json:"analysisSecrets,omitempty"`
 	// scriptImage is the image that the scripts of stages SCRIPT_RUN run in, where the stage names none.
 	// +optional
 	ScriptImage string `json:"scriptImage,omitempty"`
@@ -213,7 +217,7 @@ type GitRef struct {
 	Commit string `json:"commit,omitempty"`
 }
 
-// SecretReference names a Secret in the namespace of the object that refers to it.
+// SecretReference names a Secret in the namespace of the object that refers to it. Whoever names it, or changes what it is used for, needs the right to get it.
 type SecretReference struct {
 	// name is the name of the Secret.
 	Name string `json:"name"`

@@ -1059,6 +1059,13 @@ func (in *PipecdConfig) DeepCopyInto(out *PipecdConfig) {
 			(*out)[key] = val
 		}
 	}
+	if in.AnalysisSecrets != nil {
+		in, out := &in.AnalysisSecrets, &out.AnalysisSecrets
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	return
 }
 

@@ -602,6 +602,11 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: string
+    - name: analysisSecrets
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: scriptImage
       type:
         scalar: string

@@ -242,7 +242,11 @@ pipeline:
   - {name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prom, query: up, interval: 1m, expected: {max: 1}}, {provider: 'http://other', query: up, interval: 1m, expected: {max: 1}}]}}
   - {name: SCRIPT_RUN, with: {run: date}}
   - {name: SCRIPT_RUN, with: {run: date, image: busybox}}
-`)), v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "https://prometheus.example"}, ScriptImage: "alpine:3"})
+  - {name: ANALYSIS, with: {duration: 1m, metrics: [{provider: closed, query: up, interval: 1m, expected: {max: 1}}, {provider: closed, query: up, interval: 1m, expected: {max: 1}, secretRef: {name: own}}]}}
+`)), v1alpha1.PipecdConfig{
+		AnalysisProviders: map[string]string{"prom": "https://prometheus.example", "closed": "https://closed.example"}, AnalysisSecrets: map[string]string{"closed": "login"},
+		ScriptImage: "alpine:3",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +257,8 @@ pipeline:
 	want := []string{
 		`{"duration":"1m","metrics":[{"expected":{"max":1},"interval":"1m","provider":"https://prometheus.example","query":"up"},{"expected":{"max":1},"interval":"1m","provider":"http://other","query":"up"}]}`,
 		`{"image":"alpine:3","run":"date"}`, `{"image":"busybox","run":"date"}`,
+		`{"duration":"1m","metrics":[{"expected":{"max":1},"interval":"1m","provider":"https://closed.example","query":"up","secretRef":{"name":"login"}},` +
+			`{"expected":{"max":1},"interval":"1m","provider":"https://closed.example","query":"up","secretRef":{"name":"own"}}]}`,
 	}
 	if !reflect.DeepEqual(with, want) || len(got.Unhonoured) > 0 {
 		t.Errorf("stages with %s, want %s; not honoured: %v", with, want, got.Unhonoured)

@@ -153,7 +153,8 @@ func (r *reading) analysis(with *fields) {
 	}
 }
 
-// provider has a metric name the address of its provider, of which files have the name that it has in the configuration of piped.
+// provider has a metric name the address of its provider, of which files have the name that it has in the configuration of piped, and the Secret with the
+// credentials for it, as the Application has them. A Secret that the file names itself stays, for whoever knows what the Application says to refuse.
 func (r *reading) provider(metric *fields) {
 	name := metric.text("provider")
 	if name == "" || strings.HasPrefix(name, "https://") || strings.HasPrefix(name, "http://") {
@@ -161,6 +162,9 @@ func (r *reading) provider(metric *fields) {
 	}
 	if address, known := r.config.AnalysisProviders[name]; known {
 		metric.values["provider"] = address
+		if secret := r.config.AnalysisSecrets[name]; secret != "" && !metric.has("secretRef") {
+			metric.values["secretRef"] = map[string]any{"name": secret}
+		}
 		return
 	}
 	r.refuse(metric.at("provider"), name, fmt.Sprintf("it is the name of a provider in the configuration of piped: write the address of its Prometheus server here, "+

@@ -88,15 +88,22 @@ func validateGit(git *v1alpha1.GitSource, at *field.Path) field.ErrorList {
 
 func validatePipecd(config *v1alpha1.PipecdConfig, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	at = at.Child("analysisProviders")
+	providers, secrets := at.Child("analysisProviders"), at.Child("analysisSecrets")
 	if len(config.AnalysisProviders) > mostProviders {
-		errs = append(errs, field.TooMany(at, len(config.AnalysisProviders), mostProviders))
+		errs = append(errs, field.TooMany(providers, len(config.AnalysisProviders), mostProviders))
 	}
 	for _, name := range slices.Sorted(maps.Keys(config.AnalysisProviders)) {
 		if name == "" {
-			errs = append(errs, field.Required(at.Key(name), "a provider has a name"))
+			errs = append(errs, field.Required(providers.Key(name), "a provider has a name"))
 		}
-		errs = append(errs, validateURL(config.AnalysisProviders[name], at.Key(name))...)
+		errs = append(errs, validateURL(config.AnalysisProviders[name], providers.Key(name))...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(config.AnalysisSecrets)) {
+		if _, known := config.AnalysisProviders[name]; !known {
+			errs = append(errs, field.Forbidden(secrets.Key(name), "analysisProviders has no server of that name"))
+			continue
+		}
+		errs = append(errs, fields.Name(config.AnalysisSecrets[name], secrets.Key(name), validation.IsDNS1123Subdomain)...)
 	}
 	return errs
 }

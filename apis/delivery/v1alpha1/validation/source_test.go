@@ -73,6 +73,16 @@ func TestValidateSource(t *testing.T) {
 				"spec.source.git.pipecd.analysisProviders[b]: Forbidden: may not hold credentials",
 			},
 		},
+		"credentials for what piped would know": {
+			spec: "source: {git: {url: https://git.example/a, pipecd: {analysisProviders: {prom: 'https://prometheus.example'}, analysisSecrets: {prom: prometheus}}}}",
+		},
+		"credentials for nobody, and of a Secret that cannot exist": {
+			spec: "source: {git: {url: https://git.example/a, pipecd: {analysisProviders: {a: 'https://a', b: 'https://b'}, analysisSecrets: {a: A, b: '', prom: prometheus}}}}",
+			want: []string{
+				`spec.source.git.pipecd.analysisSecrets[a]: Invalid value: "A"`, "spec.source.git.pipecd.analysisSecrets[b]: Required value",
+				"spec.source.git.pipecd.analysisSecrets[prom]: Forbidden: analysisProviders has no server of that name",
+			},
+		},
 		"a selector of everything": {spec: "source: {selector: {kinds: [Deployment]}}", want: []string{"spec.source.selector: Required value"}},
 		"kinds that there cannot be": {
 			spec: "source: {selector: {kinds: [deployments, Widget., A, A], matchLabels: {a: b}}}",

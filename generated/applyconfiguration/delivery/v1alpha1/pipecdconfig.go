@@ -9,6 +9,9 @@ package v1alpha1
 type PipecdConfigApplyConfiguration struct {
 	// analysisProviders are the addresses of Prometheus servers, by the names that the metrics of stages ANALYSIS have for them.
 	AnalysisProviders map[string]string `json:"analysisProviders,omitempty"`
+	// analysisSecrets are the names of Secrets in the namespace of the application with the credentials for these servers, by the same names. Whoever
+	// names one, or changes the address of its server, needs the right to get it. The file itself may name a Secret only for a server that has it here.
+	AnalysisSecrets map[string]string `json:"analysisSecrets,omitempty"`
 	// scriptImage is the image that the scripts of stages SCRIPT_RUN run in, where the stage names none.
 	ScriptImage *string `json:"scriptImage,omitempty"`
 }
@@ -29,6 +32,20 @@ func (b *PipecdConfigApplyConfiguration) WithAnalysisProviders(entries map[strin
 	}
 	for k, v := range entries {
 		b.AnalysisProviders[k] = v
+	}
+	return b
+}
+
+// WithAnalysisSecrets puts the entries into the AnalysisSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the AnalysisSecrets field,
+// overwriting an existing map entries in AnalysisSecrets field with the same key.
+func (b *PipecdConfigApplyConfiguration) WithAnalysisSecrets(entries map[string]string) *PipecdConfigApplyConfiguration {
+	if b.AnalysisSecrets == nil && len(entries) > 0 {
+		b.AnalysisSecrets = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.AnalysisSecrets[k] = v
 	}
 	return b
 }

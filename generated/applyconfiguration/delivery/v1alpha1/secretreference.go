@@ -5,7 +5,7 @@ package v1alpha1
 // SecretReferenceApplyConfiguration represents a declarative configuration of the SecretReference type for use
 // with apply.
 //
-// SecretReference names a Secret in the namespace of the object that refers to it.
+// SecretReference names a Secret in the namespace of the object that refers to it. Whoever names it, or changes what it is used for, needs the right to get it.
 type SecretReferenceApplyConfiguration struct {
 	// name is the name of the Secret.
 	Name *string `json:"name,omitempty"`

@@ -18,7 +18,7 @@ var unhonoured = map[string]string{
 	"chartRegistries":       charts,
 	"cloudProviders":        providers,
 	"platformProviders":     providers,
-	"analysisProviders":     "spec.source.git.pipecd.analysisProviders of an Application has their addresses",
+	"analysisProviders":     "spec.source.git.pipecd.analysisProviders of an Application has their addresses, and analysisSecrets their credentials",
 	"notifications":         "spec.notifications of an Application say who is notified",
 	"secretManagement":      "Secrets of the logical cluster, or what makes them there, hold secrets",
 	"eventWatcher":          "spec.source.git of an Application is polled, and git servers announce pushes by its webhook",
