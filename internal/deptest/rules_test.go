@@ -58,6 +58,7 @@ var deliveryRooms = map[string][]string{
 	"pkg/delivery/promotion":      {".", "weave"},
 	"pkg/delivery/pulls/rewrite":  {},
 	"pkg/delivery/planner":        {".", "changes", "routing", "waves"},
+	"pkg/delivery/secrets":        {},
 	"pkg/delivery/state":          {"."},
 	"pkg/delivery/stages":         {".", "analysis", "routing", "variants", "waves"},
 	"pkg/delivery/read":           {".", "copies"},

@@ -24,6 +24,8 @@ const (
 	AccountsPlugin = "ManifoldAccounts"
 	// UsedPlugin asks for the right to use the plugins that an Application names.
 	UsedPlugin = "ManifoldPlugins"
+	// SecretsPlugin asks for the right to read the Secrets that an Application has the server use.
+	SecretsPlugin = "ManifoldSecrets"
 	// PipelinesPlugin asks for the rights to what Pipelines show and do.
 	PipelinesPlugin = "ManifoldPipelines"
 	// ProtectedPlugin warns of what goes nowhere because of its namespace.
@@ -38,7 +40,7 @@ const (
 
 // Names returns the names of all plugins in order.
 func Names() []string {
-	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, AccountsPlugin, UsedPlugin, PipelinesPlugin, ProtectedPlugin, PipelineStatusPlugin, PluginStatusPlugin, PodWebhooksPlugin}
+	return []string{NodesPlugin, PinPlugin, MetricsPlugin, ManagedPlugin, HeldPlugin, OverridesPlugin, AccountsPlugin, UsedPlugin, SecretsPlugin, PipelinesPlugin, ProtectedPlugin, PipelineStatusPlugin, PluginStatusPlugin, PodWebhooksPlugin}
 }
 
 // Register makes the plugins known under their names. Joined returns the clusters that have joined, in a list that may be changed.
@@ -63,6 +65,9 @@ func Register(plugins *admission.Plugins, joined func() []*v1alpha1.Cluster) {
 	})
 	plugins.Register(UsedPlugin, func(io.Reader) (admission.Interface, error) {
 		return &used{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil
+	})
+	plugins.Register(SecretsPlugin, func(io.Reader) (admission.Interface, error) {
+		return &readers{Handler: admission.NewHandler(admission.Create, admission.Update)}, nil
 	})
 	plugins.Register(PipelinesPlugin, func(io.Reader) (admission.Interface, error) {
 		return &pipelines{Handler: admission.NewHandler(admission.Create, admission.Update), joined: joined}, nil
