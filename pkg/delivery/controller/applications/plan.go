@@ -19,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/render"
+	"github.com/manifold-dev/manifold/pkg/delivery/secrets"
 )
 
 // plan says how an application is rendered from what was found.
@@ -81,7 +82,9 @@ func (p *plan) read(file *pipecd.Application) error {
 	whole := p.app.DeepCopy()
 	whole.Spec = read.With(p.app.Spec, p.delivery)
 	v1alpha1.SetObjectDefaults_Application(whole)
-	if errs := validation.ValidateApplication(whole); len(errs) > 0 {
+	errs := validation.ValidateApplication(whole)
+	errs = append(errs, secrets.Unstated(&p.app.Spec, read.StagesOf(whole.Spec), field.NewPath("spec", "pipeline", "stages"))...)
+	if len(errs) > 0 {
 		return fmt.Errorf("%w: %w", sources.ErrFile, errs.ToAggregate())
 	}
 	for _, field := range file.Unhonoured {
@@ -138,6 +141,9 @@ func (p *plan) manner() string {
 	made := []any{rendering, parts, p.app.Spec.ServiceAccountName != ""}
 	if git := p.app.Spec.Source.Git; git != nil {
 		made = append(made, git.URL, git.Path)
+		if git.Pipecd != nil {
+			made = append(made, git.Pipecd) // the file is read by it
+		}
 	}
 	if p.copies.Labelled {
 		made = append(made, p.copies)

@@ -26,6 +26,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/planner"
 	"github.com/manifold-dev/manifold/pkg/delivery/plugins/planning"
 	"github.com/manifold-dev/manifold/pkg/delivery/read"
+	"github.com/manifold-dev/manifold/pkg/delivery/secrets"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -95,6 +96,10 @@ func (c *Controller) start(
 	}
 	delivers(next, revision.Name, s.last)
 	plan, err := c.prepare(s.app, release, revision, next.BeforeRevision, current)
+	if err == nil {
+		// Whoever writes files, or asks for an old revision, was not asked for the right to the Secrets that they name.
+		err = secrets.Unstated(&s.own.Spec, plan.Stages, field.NewPath("spec", "pipeline", "stages")).ToAggregate()
+	}
 	if err != nil {
 		var waits waitError
 		if errors.As(err, &waits) {
