@@ -102,12 +102,20 @@ func ruleAt(route *unstructured.Unstructured, pointer string) (rule map[string]a
 
 // shareAlike reports whether two lists of backends send everybody the same part of the requests. A weight that is alone means everything.
 func shareAlike(a, b any) bool {
-	one, _ := a.([]any)
-	other, _ := b.([]any)
+	one, other := sentTo(a), sentTo(b)
 	if len(one) == 1 && len(other) == 1 {
 		return reflect.DeepEqual(weightless(one[0]), weightless(other[0]))
 	}
-	return reflect.DeepEqual(a, b)
+	return slices.EqualFunc(one, other, func(a, b any) bool { return reflect.DeepEqual(a, b) })
+}
+
+// sentTo are the backends that get anything. Where one has no weight, what that means depends on how many there are: all of them stay.
+func sentTo(backends any) []any {
+	all, _ := backends.([]any)
+	if slices.ContainsFunc(all, func(backend any) bool { object, is := backend.(map[string]any); return !is || object["weight"] == nil }) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(backend any) bool { return reflect.DeepEqual(backend.(map[string]any)["weight"], int64(0)) })
 }
 
 // weightless is a backend without its weight, unless that is 0, which is nothing at all.

@@ -232,6 +232,14 @@ func TestFieldsOfARoute(t *testing.T) {
 			in: route(`[{backendRefs: [{name: web, weight: 5}, {name: web-canary, weight: 5}]}]`), shares: map[string]int32{"primary": 100},
 			want: map[string]any{one: []any{ref("web", 100)}},
 		},
+		"nothing where a canary that is gone gets nothing as it stands": {
+			in:     route(`[{backendRefs: [{name: web, weight: 5}, {name: web-canary, weight: 0}]}, {backendRefs: [{name: other, weight: 5}, {name: web, weight: 5}, {name: web-canary, weight: 0}]}]`),
+			shares: map[string]int32{"primary": 100},
+		},
+		"a weight that is missing beside others is none of 0": {
+			in: route(`[{backendRefs: [{name: web}, {name: web-canary, weight: 0}]}]`), shares: map[string]int32{"primary": 100},
+			want: map[string]any{one: []any{ref("web", 100)}},
+		},
 		"only the rules that send requests to the application": {
 			in: route(`[{backendRefs: [{name: other}]}, {backendRefs: [{name: web}]}]`), shares: map[string]int32{"primary": 0, "canary": 100},
 			want: map[string]any{"/spec/rules/1/backendRefs": []any{ref("web", 0), ref("web-canary", 100)}},
