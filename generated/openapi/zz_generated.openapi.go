@@ -7029,7 +7029,7 @@ func schema_manifold_apis_delivery_v1alpha1_Traffic(ref common.ReferenceCallback
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. The object itself is not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made. With method VirtualService, if neither name nor host is set, it is the only VirtualService among the manifests.",
+							Description: "name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. Among the manifests, an HTTPRoute or VirtualService goes to the clusters whose targets have it, unless its annotation manifold.dev/clusters says otherwise. The object itself is not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made. With method VirtualService, if neither name nor host is set, it is the only VirtualService among the manifests.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

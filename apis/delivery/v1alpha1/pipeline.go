@@ -254,7 +254,8 @@ type Traffic struct {
 	// spec.serviceAccountName. If there is an object of that name already that does not belong to the application, it stays as it is, and releases fail.
 	// +optional
 	Host string `json:"host,omitempty"`
-	// name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. The object itself is
+	// name is the name of an existing HTTPRoute, VirtualService or Ingress, in the namespace of the application or among its manifests. Among the manifests, an
+	// HTTPRoute or VirtualService goes to the clusters whose targets have it, unless its annotation manifold.dev/clusters says otherwise. The object itself is
 	// not changed: the clusters get it with other weights or paths, and with all its other rules as they are. If set, none is made. With method VirtualService,
 	// if neither name nor host is set, it is the only VirtualService among the manifests.
 	// +optional

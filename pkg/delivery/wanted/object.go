@@ -50,9 +50,10 @@ func (app Application) finish(p copies.Projected, policies *policies) (Object, e
 		m.SetOwnerReferences([]metav1.OwnerReference{app.Owner()})
 	}
 	annotations := maps.Clone(m.GetAnnotations())
-	// What is of a custom kind goes where its author or a policy sends it.
-	pinned := app.Pinned && goes
-	maps.DeleteFunc(annotations, func(name, _ string) bool { return ours(name, pinned) })
+	// What is of a custom kind goes where its author or a policy sends it, but for the route: requests are shared out in the clusters that have it.
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return ours(name, app.Pinned && goes) })
+	_, sent := annotations[manifold.AnnotationClusters]
+	out.Pinned = out.Workload && app.Pinned || !goes && p.Variant == delivery.Primary && key == app.Route && !sent && !app.Selected
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
@@ -64,8 +65,10 @@ func (app Application) finish(p copies.Projected, policies *policies) (Object, e
 	if !goes && p.Variant == delivery.Primary {
 		annotations[v1alpha1.AnnotationContent] = identity.Revision{Name: p.From.Revision, Target: p.From.Target}.String()
 	}
-	if out.Workload && app.Pinned {
+	if out.Pinned {
 		annotations[manifold.AnnotationClusters] = strings.Join(slices.Sorted(maps.Keys(out.Clusters)), ",")
+	}
+	if out.Workload && app.Pinned {
 		labels[v1alpha1.LabelPlacement] = policies.of(out)
 	}
 	m.SetLabels(labels)

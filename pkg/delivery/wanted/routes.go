@@ -26,6 +26,24 @@ type Route struct {
 	Clusters []string
 }
 
+// among is the key of the route as it is among what is projected. It names nothing where the route has no name, and there is not exactly one of its kind.
+func (k Key) among(projected []copies.Projected) Key {
+	if k.Name != "" {
+		return k
+	}
+	var found []string
+	for _, p := range projected {
+		if of := KeyOf(p.Object); p.Variant == delivery.Primary && of.Group == k.Group && of.Kind == k.Kind {
+			found = append(found, of.Name)
+		}
+	}
+	if len(found) != 1 {
+		return Key{}
+	}
+	k.Name = found[0]
+	return k
+}
+
 // routes are the objects that are made to send requests to the application, or why there are none although there are to be.
 func (app Application) routes(set delivery.Set, fronts map[string]Front) ([]Object, error) {
 	if app.Routes == nil || len(set.Clusters()) == 0 {

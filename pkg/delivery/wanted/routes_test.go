@@ -3,6 +3,7 @@ package wanted
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -96,5 +97,56 @@ func TestWhyRoutesAreNotMade(t *testing.T) {
 				t.Errorf("%q, %v, want %s", made.Unrouted, err, test.want)
 			}
 		})
+	}
+}
+
+// A route among the manifests is held by the clusters whose targets have it, unless it says itself where it goes. Nothing else of a custom kind is sent anywhere.
+func TestTheRouteAmongTheManifestsGoesWhereItIs(t *testing.T) {
+	mesh := func(name, pin string) *unstructured.Unstructured {
+		out := object("networking.istio.io/v1", "VirtualService", name, map[string]any{})
+		if pin != "" {
+			out.SetAnnotations(map[string]string{manifold.AnnotationClusters: pin})
+		}
+		return out
+	}
+	named, found := Key{"networking.istio.io", "VirtualService", "mesh"}, Key{"networking.istio.io", "VirtualService", ""}
+	everywhere := primary(map[string]string{"east": "eu", "far-east": "eu", "west": "us"})
+	for name, test := range map[string]struct {
+		app    Application
+		eu, us []*unstructured.Unstructured
+		want   map[string]string
+	}{
+		"one that is named":             {app: Application{Route: named}, eu: []*unstructured.Unstructured{mesh("mesh", "")}, us: []*unstructured.Unstructured{mesh("mesh", "")}, want: map[string]string{"mesh": "east,far-east,west"}},
+		"also where nobody named one":   {app: Application{Route: found}, eu: []*unstructured.Unstructured{mesh("web", "")}, us: []*unstructured.Unstructured{mesh("web", "")}, want: map[string]string{"web": "east,far-east,west"}},
+		"of some targets":               {app: Application{Route: named}, eu: []*unstructured.Unstructured{mesh("mesh", "")}, want: map[string]string{"mesh": "east,far-east"}},
+		"one that says it itself":       {app: Application{Route: named}, eu: []*unstructured.Unstructured{mesh("mesh", "*")}, want: map[string]string{"mesh": "*"}},
+		"another one":                   {app: Application{Route: named}, eu: []*unstructured.Unstructured{mesh("mesh", ""), mesh("other", "")}, want: map[string]string{"mesh": "east,far-east", "other": ""}},
+		"two, and nobody says which":    {app: Application{Route: found}, eu: []*unstructured.Unstructured{mesh("mesh", ""), mesh("other", "")}, want: map[string]string{"mesh": "", "other": ""}},
+		"where nothing is shared out":   {eu: []*unstructured.Unstructured{mesh("mesh", "")}, want: map[string]string{"mesh": ""}},
+		"what users apply themselves":   {app: Application{Route: named, Selected: true}, eu: []*unstructured.Unstructured{mesh("mesh", "")}, want: map[string]string{"mesh": ""}},
+		"an Ingress, with its Services": {app: Application{Route: Key{"networking.k8s.io", "Ingress", "front"}}, eu: []*unstructured.Unstructured{object("networking.k8s.io/v1", "Ingress", "front", map[string]any{})}, want: map[string]string{"front": ""}},
+	} {
+		for _, pinned := range []bool{true, false} { // whoever has said where the application runs
+			test.app.Pinned = pinned
+			made, err := Make(test.app, everywhere, "web-v2", func(part delivery.Part) ([]*unstructured.Unstructured, error) {
+				if part.Target == "us" {
+					return append([]*unstructured.Unstructured{}, test.us...), nil
+				}
+				return test.eu, nil
+			})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			got := map[string]string{}
+			for _, object := range made.Objects {
+				got[object.Name] = object.Manifest.GetAnnotations()[manifold.AnnotationClusters]
+				if sent := got[object.Name] != "" && got[object.Name] != "*"; object.Pinned != sent {
+					t.Errorf("%s: %s is pinned: %t, to %q", name, object.Key, object.Pinned, got[object.Name])
+				}
+			}
+			if !maps.Equal(got, test.want) {
+				t.Errorf("%s: %v, want %v", name, got, test.want)
+			}
+		}
 	}
 }

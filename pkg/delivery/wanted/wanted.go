@@ -36,6 +36,9 @@ type Application struct {
 	Traffic v1alpha1.TrafficMethod
 	// Routes makes what sends requests to the Service in front. It is nil if nothing is made.
 	Routes func(delivery.Set, Front) ([]Route, error)
+	// Route names the object by which requests are shared out, where users write it themselves: it may be one of the manifests. Without a name it is the only one
+	// of its kind among them. It has no kind where there is none.
+	Route  Key
 	Copies copies.Options
 	// Selected says that the objects of the primary are their users' own, of which nothing is written but who holds which revision.
 	Selected bool
@@ -66,6 +69,8 @@ type Object struct {
 	Workload bool
 	// Held says that each cluster holds the content of a revision. Otherwise all hold the object as it stands.
 	Held bool
+	// Pinned says that it is sent to the clusters that have a share of it, and nowhere else.
+	Pinned bool
 	// Clusters say what each cluster has of it.
 	Clusters map[string]copies.Share
 	// Manifest is what is applied, without the shares of clusters.
@@ -113,6 +118,7 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 	if err != nil {
 		return Wanted{}, err
 	}
+	app.Route = app.Route.among(projected)
 	out := Wanted{Replicas: map[string]map[string]int32{}, Labelled: map[string]bool{}, Fronts: map[string]Front{}}
 	policies := policies{app: app, set: set, made: map[string]*manifold.PlacementPolicy{}}
 	for _, p := range projected {

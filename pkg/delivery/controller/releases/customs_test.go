@@ -3,6 +3,8 @@ package releases
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 	"github.com/manifold-dev/manifold/pkg/identity"
 	"github.com/manifold-dev/manifold/pkg/placement"
 	"github.com/manifold-dev/manifold/pkg/summary"
@@ -39,7 +42,7 @@ type gizmos struct {
 	sizes map[string]int64
 	// state is what clusters say of their condition Ready, "" for nothing.
 	state string
-	// front is the HTTPRoute that there is, nil for none.
+	// front is the route that there is, nil for none.
 	front func() *unstructured.Unstructured
 }
 
@@ -55,15 +58,24 @@ func (filled) HasSynced() bool { return true }
 func (*gizmos) Follow(func(before, after *metav1.PartialObjectMetadata)) {}
 
 func (g *gizmos) Resource(kind schema.GroupKind) (schema.GroupVersionResource, bool) {
-	if kind == frontKind.GroupKind() {
-		return frontKind.GroupVersion().WithResource("httproutes"), true
+	if resource, is := fronted[kind]; is {
+		return resource, true
 	}
 	return gizmoResource, kind == gizmoKind.GroupKind() && !g.undefined
 }
 
-var frontKind = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
+// fronted are the kinds of routes.
+var fronted = map[schema.GroupKind]schema.GroupVersionResource{
+	traffic.HTTPRouteKind.GroupKind():      traffic.HTTPRouteKind.GroupVersion().WithResource("httproutes"),
+	traffic.VirtualServiceKind.GroupKind(): traffic.VirtualServiceKind.GroupVersion().WithResource("virtualservices"),
+}
 
-// frontData is the metadata of the HTTPRoute, nil if there is none.
+// sharesOut reports whether a resource is that of routes.
+func sharesOut(resource schema.GroupVersionResource) bool {
+	return slices.Contains(slices.Collect(maps.Values(fronted)), resource)
+}
+
+// frontData is the metadata of the route, nil if there is none.
 func (g *gizmos) frontData() *metav1.PartialObjectMetadata {
 	front := g.front()
 	if front == nil {
@@ -77,11 +89,11 @@ func (g *gizmos) frontData() *metav1.PartialObjectMetadata {
 }
 
 func (g *gizmos) Get(kind schema.GroupKind, namespace, name string) (*metav1.PartialObjectMetadata, bool) {
-	if front := g.frontData(); kind == frontKind.GroupKind() {
-		if front == nil || front.Namespace != namespace || front.Name != name {
-			return nil, true
+	if _, is := fronted[kind]; is {
+		if front := g.frontData(); front != nil && front.GroupVersionKind().GroupKind() == kind && front.Namespace == namespace && front.Name == name {
+			return front, true
 		}
-		return front, true
+		return nil, true
 	}
 	if kind != gizmoKind.GroupKind() || g.undefined {
 		return nil, false
@@ -95,7 +107,7 @@ func (g *gizmos) Get(kind schema.GroupKind, namespace, name string) (*metav1.Par
 
 func (g *gizmos) Indexed(index, value string, show func(schema.GroupKind, *metav1.PartialObjectMetadata)) {
 	if front := g.frontData(); front != nil && front.Namespace+"/"+front.Labels[v1alpha1.LabelApplication] == value {
-		show(frontKind.GroupKind(), front)
+		show(front.GroupVersionKind().GroupKind(), front)
 	}
 	found, _ := g.known.ByIndex(index, value)
 	for _, obj := range found {

@@ -118,7 +118,7 @@ func (c *Controller) describe(app *v1alpha1.Application, plan *v1alpha1.ReleaseP
 		Selected: app.Spec.Source.Selector != nil, Copies: read.Copies(app.Spec), Targets: c.revisions.targetsIn(app.Namespace),
 	}
 	if app.Spec.Traffic != nil {
-		out.Traffic, out.Routes = app.Spec.Traffic.Method, routes.Made(c.router.Maker(app))
+		out.Traffic, out.Routes, out.Route = app.Spec.Traffic.Method, routes.Made(c.router.Maker(app)), routes.Written(app.Spec.Traffic)
 	}
 	if plan == nil || plan.Prune {
 		return out

@@ -36,20 +36,21 @@ func (m mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RE
 	if kind == gizmoKind.GroupKind() {
 		return &meta.RESTMapping{Resource: gizmoResource, Scope: meta.RESTScopeNamespace}, nil
 	}
-	if kind.Kind == "HTTPRoute" && !m.world.unserved {
-		return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: kind.Group, Version: "v1", Resource: "httproutes"}, Scope: meta.RESTScopeNamespace}, nil
+	if resource, is := fronted[kind]; is && !m.world.unserved {
+		return &meta.RESTMapping{Resource: resource, Scope: meta.RESTScopeNamespace}, nil
 	}
 	return m.RESTMapper.RESTMapping(kind, versions...)
 }
 
-// fronts reads the HTTPRoute of a world.
+// fronts reads the route of a world.
 type fronts struct{ w *world }
 
 func (fronts) Watch(context.Context, func(string)) {}
 
 func (f fronts) Get(_ context.Context, kind schema.GroupKind, _, name string) (*unstructured.Unstructured, bool, error) {
-	if kind.Kind != "HTTPRoute" || f.w.front == nil || f.w.front.GetName() != name {
-		return nil, kind.Kind == "HTTPRoute" && !f.w.unserved, nil
+	if f.w.front == nil || f.w.front.GroupVersionKind().GroupKind() != kind || f.w.front.GetName() != name {
+		_, is := fronted[kind]
+		return nil, is && !f.w.unserved, nil
 	}
 	return f.w.front.DeepCopy(), true, nil
 }
@@ -69,7 +70,7 @@ func (w *world) apply(action clienttesting.Action) (bool, runtime.Object, error)
 	if err := w.refuses[key]; err != nil && !dryRun {
 		return true, nil, err
 	}
-	if in.GetKind() == "HTTPRoute" {
+	if sharesOut(patch.GetResource()) {
 		return w.applyFront(in, dryRun)
 	}
 	if patch.GetResource() == gizmoResource {
@@ -157,9 +158,9 @@ func (w *world) applyShares(informer cache.SharedIndexInformer, in *unstructured
 
 var ingresses = networkingv1.SchemeGroupVersion.WithResource("ingresses")
 
-// applyFront is what the server does when the HTTPRoute is applied: the whole of it, or what clusters hold of it otherwise.
+// applyFront is what the server does when the route is applied: the whole of it, or what clusters hold of it otherwise.
 func (w *world) applyFront(in *unstructured.Unstructured, dryRun bool) (bool, runtime.Object, error) {
-	key := "HTTPRoute/" + in.GetName()
+	key := in.GetKind() + "/" + in.GetName()
 	_, whole := in.Object["spec"]
 	if dryRun {
 		if whole {
@@ -247,10 +248,10 @@ func (w *world) get(action clienttesting.Action) (bool, runtime.Object, error) {
 	if found := w.gizmos.whole[name]; found != nil && action.GetResource() == gizmoResource {
 		return true, found.DeepCopy(), nil
 	}
-	if w.front != nil && w.front.GetName() == name && action.GetResource().Resource == "httproutes" {
+	if w.front != nil && w.front.GetName() == name && sharesOut(action.GetResource()) {
 		return true, w.front.DeepCopy(), nil
 	}
-	if action.GetResource() == gizmoResource || action.GetResource().Resource == "httproutes" {
+	if action.GetResource() == gizmoResource || sharesOut(action.GetResource()) {
 		return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), name)
 	}
 	if obj, exists, _ := w.informer(action.GetResource()).GetIndexer().GetByKey(action.GetNamespace() + "/" + name); exists {
@@ -267,7 +268,7 @@ func (w *world) remove(action clienttesting.Action) (bool, runtime.Object, error
 		w.gizmos.remove(name)
 		return true, nil, nil
 	}
-	if action.GetResource().Resource == "httproutes" {
+	if sharesOut(action.GetResource()) {
 		w.front = nil
 		return true, nil, nil
 	}

@@ -43,27 +43,46 @@ func sharedOut(method v1alpha1.TrafficMethod, there, back string) func(*v1alpha1
 }
 
 // fronted has an HTTPRoute that goes to clusters.
-func (w *world) fronted(decision, backends string) {
+func (w *world) fronted(decision, backends string) { w.routed(decision, routeOf(backends)) }
+
+// routed has a route that goes to clusters.
+func (w *world) routed(decision, manifest string) {
+	w.Helper()
 	w.front = &unstructured.Unstructured{}
-	if err := w.front.UnmarshalJSON([]byte(`{"apiVersion":"gateway.networking.k8s.io/v1","kind":"HTTPRoute","metadata":{"name":"front","namespace":"shop","uid":"front"},` +
-		`"spec":{"rules":[{"backendRefs":` + backends + `}]}}`)); err != nil {
+	if err := w.front.UnmarshalJSON([]byte(manifest)); err != nil {
 		w.Fatal(err)
 	}
+	w.front.SetNamespace("shop")
+	w.front.SetUID("front")
 	w.annotate(w.front, manifold.AnnotationPlacement, decision)
 	w.front.SetResourceVersion(w.next())
 }
 
+// routeOf and meshOf are an HTTPRoute with some backends, and a VirtualService with some destinations.
+func routeOf(backends string) string {
+	return `{"apiVersion":"gateway.networking.k8s.io/v1","kind":"HTTPRoute","metadata":{"name":"front"},"spec":{"rules":[{"backendRefs":` + backends + `}]}}`
+}
+
+func meshOf(destinations string) string {
+	return `{"apiVersion":"networking.istio.io/v1alpha3","kind":"VirtualService","metadata":{"name":"front"},"spec":{"http":[{"route":` + destinations + `}]}}`
+}
+
+// pinnedTo is a manifest that says where it goes.
+func pinnedTo(clusters, manifest string) string {
+	return strings.Replace(manifest, `"metadata":{`, `"metadata":{"annotations":{"manifold.dev/clusters":"`+clusters+`"},`, 1)
+}
+
 const everywhere = `{"east":{"replicas":1},"west":{"replicas":1}}`
 
-// begun has an application whose first revision is released, and the next one on its way.
-func (w *world) begun(change func(*v1alpha1.Application)) {
+// begun has an application whose first revision is released, and the next one on its way. More are manifests that both have.
+func (w *world) begun(change func(*v1alpha1.Application), more ...string) {
 	w.Helper()
 	w.given(change, both...)
-	w.revise(1, both, webService, labelled("one"))
+	w.revise(1, both, append([]string{webService, labelled("one")}, more...)...)
 	w.asks("web-a", "web-v1", nil)
 	w.until("web-a", v1alpha1.ReleaseSucceeded)
 	w.settled()
-	w.revise(2, both, webService, labelled("two"))
+	w.revise(2, both, append([]string{webService, labelled("two")}, more...)...)
 	w.asks("web-b", "web-v2", nil)
 }
 
@@ -71,16 +90,27 @@ func (w *world) agreed() {
 	w.request("web-b", v1alpha1.ReleaseRequest{Type: v1alpha1.RequestApprove, Stage: "agree", Attempt: 1})
 }
 
-// held is what a cluster is told to hold otherwise of the Service in front and of the HTTPRoute.
+// held is what a cluster is told to hold otherwise of the Service in front and of the route.
 func (w *world) held(cluster string) string {
 	w.Helper()
 	service, _, _ := w.informer(corev1.SchemeGroupVersion.WithResource("services")).GetIndexer().GetByKey("shop/web")
 	out := fmt.Sprint(projection.RoutesOf(service.(*corev1.Service))[cluster]["/spec/selector/delivery.manifold.dev~1variant"].Is)
-	if w.front != nil {
-		refs, _ := projection.RoutesOf(w.front)[cluster]["/spec/rules/0/backendRefs"].Is.([]any)
-		for _, ref := range refs {
-			out += fmt.Sprintf(" %v:%v", ref.(map[string]any)["name"], ref.(map[string]any)["weight"])
+	if w.front == nil {
+		return out
+	}
+	fields := projection.RoutesOf(w.front)[cluster]
+	refs, _ := fields["/spec/rules/0/backendRefs"].Is.([]any)
+	for _, ref := range refs {
+		out += fmt.Sprintf(" %v:%v", ref.(map[string]any)["name"], ref.(map[string]any)["weight"])
+	}
+	routes, _ := fields["/spec/http/0/route"].Is.([]any)
+	for _, route := range routes {
+		to := route.(map[string]any)["destination"].(map[string]any)
+		name := fmt.Sprint(to["host"])
+		if to["subset"] != nil {
+			name += fmt.Sprintf("/%v", to["subset"])
 		}
+		out += fmt.Sprintf(" %s:%v", name, route.(map[string]any)["weight"])
 	}
 	return out
 }
@@ -104,30 +134,75 @@ func (w *world) phase(id string) v1alpha1.StageStatus {
 }
 
 func TestWeightsOfARouteAreSetAndTakenBack(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		w.fronted(everywhere, `[{"name":"web","port":80}]`)
-		w.begun(sharedOut(v1alpha1.TrafficHTTPRoute, `{"canary":20}`, `{"primary":100}`))
-		w.waits("web-b", "agree")
-		w.holds("primary web:80 web-canary:20")
-		w.settled()
-		w.agreed()
-		w.waits("web-b", "clean")
-		w.holds("primary") // the Service leads to the primary alone for as long as there is a canary
-		began := w.clock.Now()
-		if w.runs("web-canary") == "" {
-			t.Error("the canary has gone before it was drained")
-		}
-		w.until("web-b", v1alpha1.ReleaseSucceeded)
-		if took := w.clock.Now().Sub(began); took < 25*time.Second {
-			t.Errorf("the canary has drained for %s", took)
-		}
-		w.step()
-		w.holds("<nil>")
-		if got := w.runs("web") + "; " + w.runs("web-canary"); got != "east:10xtwo west:10xtwo; " {
-			t.Errorf("runs %s", got)
-		}
-		w.settled()
-	})
+	const (
+		backends = `[{"name":"web","port":80}]`
+		services = `[{"destination":{"host":"web"}}]`
+		subsets  = `[{"destination":{"host":"web","subset":"primary"},"weight":100},{"destination":{"host":"web","subset":"canary"},"weight":0}]`
+
+		byServices = "primary web:80 web-canary:20"
+		bySubsets  = "<nil> web/primary:80 web/canary:20"
+	)
+	for name, test := range map[string]struct {
+		traffic v1alpha1.Traffic
+		// above is the route that users have written beside the application, and among the one among its manifests, with where that goes.
+		above, among, pin string
+		// shared is what clusters hold otherwise while the canary has its share, and back once it has none: the Service leads to the primary for as long as
+		// there is a canary, unless subsets tell them apart.
+		shared, back string
+	}{
+		"an HTTPRoute": {traffic: v1alpha1.Traffic{Method: v1alpha1.TrafficHTTPRoute, Name: "front"}, above: routeOf(backends), shared: byServices, back: "primary"},
+		"an HTTPRoute among the manifests": {traffic: v1alpha1.Traffic{Method: v1alpha1.TrafficHTTPRoute, Name: "front"}, among: routeOf(backends), pin: "east,west",
+			shared: byServices, back: "primary"},
+		"a VirtualService": {traffic: v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Name: "front"}, above: meshOf(services), shared: byServices, back: "primary"},
+		"a VirtualService among the manifests": {traffic: v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Name: "front"}, among: meshOf(services), pin: "east,west",
+			shared: byServices, back: "primary"},
+		"a VirtualService of subsets": {traffic: v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Name: "front", Subsets: true}, above: meshOf(subsets),
+			shared: bySubsets, back: "<nil>"},
+		"a VirtualService that nobody names": {traffic: v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Subsets: true}, among: meshOf(subsets), pin: "east,west",
+			shared: bySubsets, back: "<nil>"},
+		"a VirtualService that says itself where it goes": {traffic: v1alpha1.Traffic{Method: v1alpha1.TrafficVirtualService, Subsets: true},
+			among: pinnedTo("west,east", meshOf(subsets)), pin: "west,east", shared: bySubsets, back: "<nil>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, w *world) {
+				var more []string
+				if test.above != "" {
+					w.routed(everywhere, test.above)
+				} else {
+					more = []string{test.among}
+				}
+				w.begun(func(app *v1alpha1.Application) {
+					sharedOut(test.traffic.Method, `{"canary":20}`, `{"primary":100}`)(app)
+					drain := app.Spec.Traffic.DrainSeconds
+					app.Spec.Traffic = test.traffic.DeepCopy()
+					app.Spec.Traffic.DrainSeconds = drain
+				}, more...)
+				if got := w.front.GetAnnotations()[manifold.AnnotationClusters]; got != test.pin {
+					t.Errorf("the route is sent to %q, want %q", got, test.pin)
+				}
+				w.waits("web-b", "agree")
+				w.holds(test.shared)
+				w.settled()
+				w.agreed()
+				w.waits("web-b", "clean")
+				w.holds(test.back)
+				began := w.clock.Now()
+				if w.runs("web-canary") == "" {
+					t.Error("the canary has gone before it was drained")
+				}
+				w.until("web-b", v1alpha1.ReleaseSucceeded)
+				if took := w.clock.Now().Sub(began); took < 25*time.Second {
+					t.Errorf("the canary has drained for %s", took)
+				}
+				w.step()
+				w.holds("<nil>")
+				if got := w.runs("web") + "; " + w.runs("web-canary"); got != "east:10xtwo west:10xtwo; " {
+					t.Errorf("runs %s", got)
+				}
+				w.settled()
+			})
+		})
+	}
 }
 
 func TestAClusterWithoutACanarySendsItNothing(t *testing.T) {

@@ -75,10 +75,10 @@ type world struct {
 	// restarts has another controller go on at every step. Where it is mortal, it dies of its writes: of the first in a step, then of the second, and so on.
 	restarts, mortal bool
 	steps, fuse      int
-	// front is the HTTPRoute that is there, nil for none. Those clusters that are deaf share out requests as they always did.
+	// front is the route that is there, nil for none. Those clusters that are deaf share out requests as they always did.
 	front *unstructured.Unstructured
 	deaf  map[string]bool
-	// unplaced says that placement has not decided yet about an HTTPRoute that is pinned, and unserved that the logical cluster has no such kind.
+	// unplaced says that placement has not decided yet about a route that is pinned, and unserved that the logical cluster has no such kind.
 	unplaced, unserved bool
 	// gizmos are the objects of a custom kind that are there, and customHolds says what clusters are to hold of them.
 	gizmos      *gizmos
@@ -235,7 +235,7 @@ func (w *world) carryRoutes() {
 	}
 	reported, _ := summary.ParseCustomBreakdown(w.front.GetAnnotations()[manifold.AnnotationStatus])
 	for cluster := range identity.DecisionOf(w.front) {
-		if hold, err := w.customHolds.In(frontKind.GroupKind(), w.front, cluster); !w.dead[cluster] && !w.deaf[cluster] && err == nil && !hold.Absent {
+		if hold, err := w.customHolds.In(w.front.GroupVersionKind().GroupKind(), w.front, cluster); !w.dead[cluster] && !w.deaf[cluster] && err == nil && !hold.Absent {
 			reported[cluster] = summary.CustomCluster{Generation: 1, Routes: markIn(w.front, hold, cluster), Content: hold.Revision.String()}
 		}
 		if problem := w.gizmos.problems[cluster]; problem != "" {

@@ -44,6 +44,15 @@ func Made(m traffic.Maker) func(delivery.Set, wanted.Front) ([]wanted.Route, err
 	}
 }
 
+// Written names what users write themselves by which requests to an application are shared out, see wanted.Application. It has no kind where there is none.
+func Written(of *v1alpha1.Traffic) wanted.Key {
+	kind, is := traffic.Kinds[of.Method]
+	if !is || of.Name == "" && !of.Finds() {
+		return wanted.Key{}
+	}
+	return wanted.Key{Group: kind.Group, Kind: kind.Kind, Name: of.Name}
+}
+
 // ingress is an Ingress of a namespace, nil if it is not there.
 func (r *Router) ingress(namespace, name string) (*unstructured.Unstructured, error) {
 	found, _ := r.Store.Get(namespace, wanted.Key{Group: traffic.IngressKind.Group, Kind: traffic.IngressKind.Kind, Name: name})

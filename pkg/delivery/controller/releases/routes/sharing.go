@@ -96,8 +96,11 @@ type sharer struct {
 	options  copies.Options
 	suffixes map[string]string
 	services map[string]projection.Routes
-	route    *unstructured.Unstructured
-	weights  projection.Routes
+	// key names what shares out requests, and absent says that there is no such object.
+	key     wanted.Key
+	absent  bool
+	route   *unstructured.Unstructured
+	weights projection.Routes
 	// unmade says that the route which is made is not there yet.
 	unmade string
 	// beside is the Ingress by which nginx gives a canary its share, nil if there is none, and parts are what clusters hold of it otherwise.

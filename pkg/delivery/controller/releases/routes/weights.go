@@ -35,14 +35,15 @@ func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 	kind := served.GroupKind()
 	name, path := NameOf(s.App), pathOf(of)
 	if of.Finds() {
+		names := s.among(kind)
 		var err error
-		if name, err = traffic.Only(kind, s.among(kind)); err != nil {
-			s.out.everywhere = err.Error()
+		if name, err = traffic.Only(kind, names); err != nil {
+			s.absent, s.out.everywhere = len(names) == 0, err.Error()
 			return nil
 		}
 	}
-	key := wanted.Key{Group: kind.Group, Kind: kind.Kind, Name: name}
-	if why := cmp.Or(s.Wanted.Unrouted, s.Failures[key]); why != "" {
+	s.key = wanted.Key{Group: kind.Group, Kind: kind.Kind, Name: name}
+	if why := cmp.Or(s.Wanted.Unrouted, s.Failures[s.key]); why != "" {
 		s.out.everywhere = why
 		return nil
 	}
@@ -57,6 +58,7 @@ func (s *sharer) findRoute(ctx context.Context, of *v1alpha1.Traffic) error {
 	case route == nil && of.Makes():
 		s.unmade = fmt.Sprintf("there is no %s %q yet", kind.Kind, name)
 	case route == nil:
+		s.absent = true
 		s.out.everywhere = fmt.Sprintf("%s: there is no %s %q in namespace %q", path, kind.Kind, name, s.App.Namespace)
 	case of.Makes() && !objects.Owned(route, s.Owner):
 		s.out.everywhere = fmt.Sprintf("%s: %s %q of namespace %q was made by somebody else, and stays as it is: set spec.traffic.name to share out requests by it, or delete it",
@@ -91,13 +93,9 @@ func (s *sharer) among(kind schema.GroupKind) (names []string) {
 // routeIn is the route as a cluster is to hold it, or why that is not known. Where the route is among the manifests, a cluster that is held at another revision
 // holds what that says of it, and shares are made for nothing else.
 func (s *sharer) routeIn(cluster string) (route *unstructured.Unstructured, why string) {
-	key := wanted.KeyOf(s.route)
-	i := slices.IndexFunc(s.Wanted.Objects, func(object wanted.Object) bool { return object.Key == key && object.Variant == delivery.Primary })
-	if i < 0 || s.router.Held == nil {
-		return s.route, ""
-	}
-	share := s.Wanted.Objects[i].Clusters[cluster]
-	if share.Revision == "" {
+	manifest, is := s.manifest()
+	share := manifest.Clusters[cluster]
+	if !is || s.router.Held == nil || share.Revision == "" {
 		return s.route, ""
 	}
 	route, err := s.router.Held(s.route, identity.Revision{Name: share.Revision, Target: share.Target})
@@ -105,6 +103,15 @@ func (s *sharer) routeIn(cluster string) (route *unstructured.Unstructured, why 
 		return nil, err.Error()
 	}
 	return route, ""
+}
+
+// manifest is the route as it is among the manifests, if it is.
+func (s *sharer) manifest() (object wanted.Object, is bool) {
+	i := slices.IndexFunc(s.Wanted.Objects, func(object wanted.Object) bool { return object.Key == s.key && object.Variant == delivery.Primary })
+	if i < 0 {
+		return wanted.Object{}, false
+	}
+	return s.Wanted.Objects[i], true
 }
 
 // findBeside finds the Ingress by which nginx gives a canary its share.
@@ -202,27 +209,49 @@ func (s *sharer) backends(of *v1alpha1.Traffic, front string, shares map[string]
 
 // weigh has the route send each variant its share.
 func (s *sharer) weigh(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) {
-	_, placed := identity.DecisionOf(s.route)[cluster]
-	switch goes := of.Method == v1alpha1.TrafficIngress; { // an Ingress goes where its Services are
-	case placed || goes:
-	case of.Makes():
+	if !s.goes(of, cluster) {
+		if manifest, _ := s.manifest(); !of.Makes() && !sends(manifest, cluster) {
+			s.out.problems[cluster] = s.away(of)
+			return
+		}
 		s.out.stuck[cluster], s.out.waits[cluster] = true, fmt.Sprintf("%s %s is not placed there yet: see manifold explain", s.route.GetKind(), s.route.GetName())
-	default:
-		s.out.problems[cluster] = fmt.Sprintf("%s: %s %s does not go to the cluster: pin it there by its annotation %s",
-			pathOf(of), s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
-		return
 	}
-	route, why := s.routeIn(cluster)
+	fields, why := s.weightsIn(of, cluster, front, shares)
 	if why != "" {
 		s.stay(cluster, why)
-		return
-	}
-	fields, err := traffic.Weights(route, s.backends(of, front, shares), projection.RoutesOf(s.route)[cluster])
-	if err != nil {
-		s.stay(cluster, pathOf(of)+": "+err.Error())
 		return
 	}
 	if len(fields) > 0 {
 		s.weights[cluster] = fields
 	}
+}
+
+// goes reports whether the route goes to a cluster. An Ingress goes where its Services are.
+func (s *sharer) goes(of *v1alpha1.Traffic, cluster string) bool {
+	_, placed := identity.DecisionOf(s.route)[cluster]
+	return placed || of.Method == v1alpha1.TrafficIngress
+}
+
+// sends reports whether an object is sent to a cluster by the pin that it is applied with.
+func sends(object wanted.Object, cluster string) bool {
+	_, has := object.Clusters[cluster]
+	return object.Pinned && has
+}
+
+// away says that the route does not go to a cluster, and what to do.
+func (s *sharer) away(of *v1alpha1.Traffic) string {
+	return fmt.Sprintf("%s: %s %s does not go to the cluster: pin it there by its annotation %s", pathOf(of), s.route.GetKind(), s.route.GetName(), manifold.AnnotationClusters)
+}
+
+// weightsIn are what a cluster holds of the route otherwise, or why it cannot share out requests so.
+func (s *sharer) weightsIn(of *v1alpha1.Traffic, cluster, front string, shares map[string]int32) (fields projection.Fields, why string) {
+	route, why := s.routeIn(cluster)
+	if why != "" {
+		return nil, why
+	}
+	fields, err := traffic.Weights(route, s.backends(of, front, shares), projection.RoutesOf(s.route)[cluster])
+	if err != nil {
+		return nil, pathOf(of) + ": " + err.Error()
+	}
+	return fields, ""
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
-// pins are the clusters that each workload of a revision runs in once all places have it. Where something may run is for policies of the logical cluster to
+// pins are the clusters that each object which is pinned, such as a workload, goes to once all places have the revision. Where something may run is for policies of the logical cluster to
 // refuse as well, and what a target makes by itself shows its own clusters alone.
 func (t Trial) pins(places []delivery.Place) (map[wanted.Key]string, error) {
 	if !t.Application.Pinned || len(places) < 2 {
@@ -22,17 +22,17 @@ func (t Trial) pins(places []delivery.Place) (map[wanted.Key]string, error) {
 	}
 	out := map[wanted.Key]string{}
 	for _, object := range made.Objects {
-		if object.Workload {
+		if object.Pinned {
 			out[object.Key] = object.Manifest.GetAnnotations()[manifold.AnnotationClusters]
 		}
 	}
 	return out, nil
 }
 
-// pinned is a workload of the primary as it runs in all of these clusters, and any other object as it is.
+// pinned is an object of the primary that is pinned as it is in all of these clusters, and any other object as it is.
 func pinned(object wanted.Object, pins map[wanted.Key]string) wanted.Object {
 	pin, has := pins[object.Key]
-	if !has || object.Variant != delivery.Primary {
+	if !has || !object.Pinned || object.Variant != delivery.Primary {
 		return object
 	}
 	object.Manifest = object.Manifest.DeepCopy()

@@ -19,22 +19,23 @@ import (
 )
 
 // A policy may keep a namespace off a cluster. What several targets have in common is tried once, and not as the first of them alone has it.
-func TestWorkloadsAreTriedInAllClustersThatTheyWillRunIn(t *testing.T) {
+func TestWhatIsPinnedIsTriedInAllClustersThatItWillBeIn(t *testing.T) {
 	deployment := func(name, image string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": name},
 			"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{"image": image}}}}}}
 	}
+	mesh := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "networking.istio.io/v1", "kind": "VirtualService", "metadata": map[string]any{"name": "mesh"}}}
 	pins := map[string]string{}
 	var mu sync.Mutex
 	trial := Trial{
-		Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true},
+		Application: wanted.Application{Namespace: "shop", Name: "web", Pinned: true, Route: wanted.Key{Group: "networking.istio.io", Kind: "VirtualService", Name: "mesh"}},
 		Release:     delivery.Release{Revision: delivery.Revision{Name: "web-v1", Hash: "h"}},
 		Contents: func(part delivery.Part) ([]*unstructured.Unstructured, error) {
 			out := []*unstructured.Unstructured{settings("a"), deployment("same", "1"), deployment("other", part.Target)}
 			if part.Target == "east" {
 				out = append(out, deployment("alone", "1"))
 			}
-			return out, nil
+			return append(out, mesh), nil
 		},
 		Hash:    func(delivery.Part) string { return "" },
 		Memory:  &Memory{},
@@ -77,7 +78,7 @@ func TestWorkloadsAreTriedInAllClustersThatTheyWillRunIn(t *testing.T) {
 	if refused, err := trial.Run(t.Context(), places); refused != "" || err != nil {
 		t.Errorf("refused %q, not known %v", refused, err)
 	}
-	for name, want := range map[string]string{"same": "east,west;", "other": "east,west;east,west;", "alone": "east;", "a": ";"} {
+	for name, want := range map[string]string{"same": "east,west;", "other": "east,west;east,west;", "alone": "east;", "a": ";", "mesh": "east,west;east,west;"} {
 		if pins[name] != want {
 			t.Errorf("%s is tried in %q, want %q", name, pins[name], want)
 		}
