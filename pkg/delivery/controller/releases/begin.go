@@ -183,7 +183,10 @@ func (c *Controller) firstStep(
 	if result.Status.Phase.Ended() {
 		return result, nil
 	}
-	if err := c.served(ctx, app, plan, result.Status.Targets); err != nil {
+	if err := c.served(ctx, app, plan, value.Revision, result.Status.Targets); err != nil {
+		return result, err
+	}
+	if err := c.routable(ctx, app, plan, value, result.Status, seen); err != nil {
 		return result, err
 	}
 	trial := c.trial(app, release, value, plan)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1/validation"
+	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/text"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
@@ -53,10 +54,12 @@ func routesTraffic(stage v1alpha1.Stage) bool {
 }
 
 // served returns a waitError where the logical cluster, or a cluster that the release comes to, does not know the kind by which requests are to be shared
-// out. All that a cluster is known to serve it says itself.
-func (c *Controller) served(ctx context.Context, app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, places []delivery.Place) error {
+// out. All that a cluster is known to serve it says itself. A release that shares out none needs the kind only where the route is among its manifests.
+func (c *Controller) served(
+	ctx context.Context, app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, revision delivery.Revision, places []delivery.Place,
+) error {
 	of := app.Spec.Traffic
-	if of == nil || !of.Makes() && !slices.ContainsFunc(plan.Stages, routesTraffic) {
+	if of == nil {
 		return nil
 	}
 	needs, routed := traffic.Kinds[of.Method]
@@ -64,13 +67,20 @@ func (c *Controller) served(ctx context.Context, app *v1alpha1.Application, plan
 		return nil
 	}
 	kind := needs.GroupKind()
-	_, known, err := c.router.Find(ctx, kind, app.Namespace, routes.NameOf(app))
-	if err != nil {
-		return waitError{fmt.Sprintf("read %s %s/%s: %s", kind.Kind, app.Namespace, routes.NameOf(app), err)}
-	}
-	if !known {
-		c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
-		return waitError{routes.Unserved(kind)}
+	if of.Makes() || slices.ContainsFunc(plan.Stages, routesTraffic) {
+		_, known, err := c.router.Find(ctx, kind, app.Namespace, routes.NameOf(app))
+		if err != nil {
+			return waitError{fmt.Sprintf("read %s %s/%s: %s", kind.Kind, app.Namespace, routes.NameOf(app), err)}
+		}
+		if !known {
+			c.queue.AddAfter(cache.MetaObjectToName(app), trialAgain)
+			return waitError{routes.Unserved(kind)}
+		}
+	} else {
+		places = slices.DeleteFunc(slices.Clone(places), func(place delivery.Place) bool {
+			route := c.brought(app, revision, place.Target)
+			return route == nil || route.GetAnnotations()[manifold.AnnotationClusters] != ""
+		})
 	}
 	lack := c.clusters.without(kind, places)
 	if len(lack) == 0 {
