@@ -58,6 +58,8 @@ type ImportOptions struct {
 	// Plugins are the names of those that the application uses, and PluginsOnly says that nothing else delivers it.
 	Plugins     []string
 	PluginsOnly bool
+	// ServiceAccount is the name of the one as which the objects of the application are written.
+	ServiceAccount string
 	// Strict refuses files of which something is not honoured.
 	Strict bool
 	// Apply makes the application instead of printing it.
@@ -70,7 +72,7 @@ func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 	o := &ImportOptions{IOStreams: streams}
 	cmd := &cobra.Command{
 		Use: "import DIR --git-url URL [--git-path PATH] [--git-branch BRANCH] [--name NAME] [--analysis-provider NAME=URL] [--script-image IMAGE]" +
-			" [--plugin NAME]... [--plugins-only] [--strict] [--apply]",
+			" [--plugin NAME]... [--plugins-only] [--serviceaccount NAME] [--strict] [--apply]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Make an application of an app.pipecd.yaml",
 		Long: templates.LongDesc(`
@@ -82,7 +84,10 @@ func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 			scripts run in which name none.
 
 			Plugins of the file are those that are built in, unless --plugin names them: then the Plugins of these names run their stages, for
-			which whoever makes the application needs the right to use them. --plugins-only is for files of other platforms than Kubernetes.`),
+			which whoever makes the application needs the right to use them. --plugins-only is for files of other platforms than Kubernetes.
+
+			Manifests of Istio, and of other kinds that Manifold has no right to by itself, are applied as the ServiceAccount that
+			--serviceaccount names.`),
 		Example: templates.Examples(`
 			# Look at it
 			manifold app import ./shop/prd --git-url https://git.example/shop.git --git-path shop/prd
@@ -116,6 +121,7 @@ func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *co
 	flags.StringVar(&o.Branch, "git-branch", o.Branch, "The branch that is followed. The default is the repository's.")
 	flags.StringSliceVar(&o.Plugins, "plugin", o.Plugins, "The name of a plugin that the application uses, as the file or the Plugin has it. May be given several times.")
 	flags.BoolVar(&o.PluginsOnly, "plugins-only", o.PluginsOnly, "Nothing but these plugins delivers the application.")
+	flags.StringVar(&o.ServiceAccount, "serviceaccount", o.ServiceAccount, "The ServiceAccount of the namespace whose rights the application has.")
 	flags.BoolVar(&o.Strict, "strict", o.Strict, "Refuse a file of which something is not honoured, with exit code 2.")
 	flags.BoolVar(&o.Apply, "apply", o.Apply, "Make the application instead of printing it.")
 	cmdutil.CheckErr(cmd.MarkFlagRequired("git-url"))
@@ -137,7 +143,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 	if o.PluginsOnly && len(o.Plugins) == 0 {
 		return errors.New("--plugins-only is for applications of plugins: name them by --plugin")
 	}
-	uses := pipecd.Uses{Only: o.PluginsOnly}
+	uses := pipecd.Uses{Only: o.PluginsOnly, Account: o.ServiceAccount != ""}
 	for _, name := range o.Plugins {
 		uses.Plugins = append(uses.Plugins, v1alpha1.PluginNameOf(name))
 	}
@@ -145,7 +151,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w%s", err, pluginAdvice(err))
 	}
-	read.Spec.Plugins, read.Spec.PluginsOnly = nil, o.PluginsOnly
+	read.Spec.Plugins, read.Spec.PluginsOnly, read.Spec.ServiceAccountName = nil, o.PluginsOnly, o.ServiceAccount
 	for _, name := range uses.Plugins {
 		read.Spec.Plugins = append(read.Spec.Plugins, v1alpha1.ApplicationPlugin{Name: name}) // the file says the rest of it
 	}
@@ -156,6 +162,10 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 			unhonoured.Why += "; --plugin NAME has the application use the Plugin of the name"
 		}
 		fmt.Fprintf(o.ErrOut, "Warning: %s\n", text.Line(unhonoured.String(), longest))
+	}
+	if of := read.Spec.Traffic; of != nil && of.Method == v1alpha1.TrafficVirtualService && of.Name != "" && o.ServiceAccount == "" {
+		fmt.Fprintf(o.ErrOut, "Warning: if VirtualService %s is among the manifests, it is applied as a ServiceAccount that may apply it: name one by --serviceaccount\n",
+			text.Line(of.Name, longest))
 	}
 	if number := len(read.Unhonoured); number > 0 && o.Strict {
 		const lost = 2

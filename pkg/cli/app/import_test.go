@@ -51,6 +51,10 @@ func TestImport(t *testing.T) {
 `, 1))
 	config := v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "https://prometheus.example"}, ScriptImage: "alpine:3"}
 	named := write("named", strings.Replace(pipecdApp, "name: shop\n", "name: My Shop\n", 1))
+	mesh := func(istio string) string {
+		return strings.Replace(pipecdApp, "  pipeline:\n", "  trafficRouting: {method: istio, istio: {"+istio+"}}\n  pipeline:\n", 1)
+	}
+	found, meshed := write("found", mesh("editableRoutes: [main]")), write("mesh", mesh("virtualService: {name: web}"))
 	infra := write("infra", `apiVersion: pipecd.dev/v1beta1
 kind: Application
 metadata: {labels: {kind: TERRAFORM}}
@@ -72,21 +76,24 @@ spec:
 		wantError string
 		code      int
 	}{
-		"a folder":                   {options: ImportOptions{Dir: good, Branch: "main"}, golden: "import"},
-		"the file itself":            {options: ImportOptions{Dir: filepath.Join(good, pipecdFile), Branch: "main"}, golden: "import"},
-		"what is not honoured":       {options: ImportOptions{Dir: lossy, Branch: "main"}, golden: "import", warning: "spec.eventWatcher is not honoured"},
-		"and strictly":               {options: ImportOptions{Dir: lossy, Strict: true}, warning: "spec.eventWatcher is not honoured", wantError: "error: 1 fields of ", code: 2},
-		"a folder without it":        {options: ImportOptions{Dir: dir}, wantError: "there is no " + dir},
-		"a name that cannot be":      {options: ImportOptions{Dir: named}, wantError: "--name gives it another name"},
-		"which is given another":     {options: ImportOptions{Dir: named, Name: "shop", Branch: "main"}, golden: "import"},
-		"names of piped, and labels": {options: ImportOptions{Dir: piped, Branch: "main", Config: config}, golden: "import-piped", warning: "spec.labels[team] is not honoured: it can be no label"},
-		"names that nobody knows":    {options: ImportOptions{Dir: piped}, wantError: "import with --analysis-provider prom=URL"},
-		"a provider without address": {options: ImportOptions{Dir: piped, Config: v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "prom:9090"}, ScriptImage: "a"}}, warning: "spec.labels[team]", wantError: "spec.source.git.pipecd.analysisProviders[prom]: Invalid value"},
-		"one that plugins deliver":   {options: ImportOptions{Dir: infra, Plugins: []string{"terraform_plugin"}, PluginsOnly: true}, golden: "import-plugins", warning: "spec.plugins.ecs is not honoured: the Application does not use this plugin: add it to its spec.plugins; --plugin NAME has"},
-		"plugins that nobody names":  {options: ImportOptions{Dir: infra}, wantError: "--plugin NAME has the application use the Plugin of the name, and --plugins-only nothing else"},
-		"nothing, and plugins only":  {options: ImportOptions{Dir: infra, PluginsOnly: true}, wantError: "name them by --plugin"},
-		"a plugin that cannot be":    {options: ImportOptions{Dir: infra, Plugins: []string{"a/b"}, PluginsOnly: true}, warning: "spec.plugins", wantError: `spec.plugins[0].name: Invalid value: "a/b"`},
-		"a folder that is not there": {options: ImportOptions{Dir: filepath.Join(dir, "mars")}, wantError: "mars: no such file"},
+		"a folder":                               {options: ImportOptions{Dir: good, Branch: "main"}, golden: "import"},
+		"the file itself":                        {options: ImportOptions{Dir: filepath.Join(good, pipecdFile), Branch: "main"}, golden: "import"},
+		"what is not honoured":                   {options: ImportOptions{Dir: lossy, Branch: "main"}, golden: "import", warning: "spec.eventWatcher is not honoured"},
+		"and strictly":                           {options: ImportOptions{Dir: lossy, Strict: true}, warning: "spec.eventWatcher is not honoured", wantError: "error: 1 fields of ", code: 2},
+		"a folder without it":                    {options: ImportOptions{Dir: dir}, wantError: "there is no " + dir},
+		"a name that cannot be":                  {options: ImportOptions{Dir: named}, wantError: "--name gives it another name"},
+		"which is given another":                 {options: ImportOptions{Dir: named, Name: "shop", Branch: "main"}, golden: "import"},
+		"names of piped, and labels":             {options: ImportOptions{Dir: piped, Branch: "main", Config: config}, golden: "import-piped", warning: "spec.labels[team] is not honoured: it can be no label"},
+		"names that nobody knows":                {options: ImportOptions{Dir: piped}, wantError: "import with --analysis-provider prom=URL"},
+		"a provider without address":             {options: ImportOptions{Dir: piped, Config: v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "prom:9090"}, ScriptImage: "a"}}, warning: "spec.labels[team]", wantError: "spec.source.git.pipecd.analysisProviders[prom]: Invalid value"},
+		"one that plugins deliver":               {options: ImportOptions{Dir: infra, Plugins: []string{"terraform_plugin"}, PluginsOnly: true}, golden: "import-plugins", warning: "spec.plugins.ecs is not honoured: the Application does not use this plugin: add it to its spec.plugins; --plugin NAME has"},
+		"plugins that nobody names":              {options: ImportOptions{Dir: infra}, wantError: "--plugin NAME has the application use the Plugin of the name, and --plugins-only nothing else"},
+		"nothing, and plugins only":              {options: ImportOptions{Dir: infra, PluginsOnly: true}, wantError: "name them by --plugin"},
+		"a plugin that cannot be":                {options: ImportOptions{Dir: infra, Plugins: []string{"a/b"}, PluginsOnly: true}, warning: "spec.plugins", wantError: `spec.plugins[0].name: Invalid value: "a/b"`},
+		"a VirtualService that nobody may apply": {options: ImportOptions{Dir: found, Strict: true}, warning: "spec.trafficRouting.method is not honoured: the VirtualService is among the manifests", wantError: "error: 1 fields of ", code: 2},
+		"which a ServiceAccount may":             {options: ImportOptions{Dir: found, Branch: "main", ServiceAccount: "routes", Strict: true}, golden: "import-istio"},
+		"one that may be among the manifests":    {options: ImportOptions{Dir: meshed, Branch: "main", Strict: true}, golden: "import-istio-named", warning: "Warning: if VirtualService web is among the manifests, it is applied as a ServiceAccount that may apply it: name one by --serviceaccount"},
+		"a folder that is not there":             {options: ImportOptions{Dir: filepath.Join(dir, "mars")}, wantError: "mars: no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			streams, _, out, errOut := genericiooptions.NewTestIOStreams()

@@ -197,6 +197,10 @@ func (r *reading) trafficRouting(in *fields) {
 			Method: v1alpha1.TrafficVirtualService, Name: service.text("name"), Routes: istio.texts("editableRoutes"), Subsets: true,
 		}
 		service.done()
+		if r.out.Spec.Traffic.Finds() && !r.uses.Account {
+			r.ignore(routing.at("method"), "the VirtualService is among the manifests, and is applied as a ServiceAccount that may apply it: "+
+				"name one in spec.serviceAccountName of the Application, or import with --serviceaccount NAME")
+		}
 	default:
 		r.ignore(routing.at("method"), fmt.Sprintf("there is no method %q; podselector and istio are", method))
 	}

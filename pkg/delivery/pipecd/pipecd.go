@@ -69,11 +69,14 @@ const (
 // labelKind is the label by which files of kind Application say what they are for.
 const labelKind = "kind"
 
-// Uses says which plugins an application uses. What the file says to others is not honoured.
+// Uses says what of an application the file does not: which plugins it uses, and whether it has rights of its own.
 type Uses struct {
+	// Plugins are those that the application uses. What the file says to others is not honoured.
 	Plugins []string
 	// Only says that they alone deliver the application: what of the file is not about deployments as such is theirs to read.
 	Only bool
+	// Account says that a ServiceAccount writes the objects of the application.
+	Account bool
 }
 
 // Parse reads an application file, with what it leaves to the configuration of piped. Its error names every field that is wrong.
@@ -81,7 +84,7 @@ func Parse(content []byte, config v1alpha1.PipecdConfig) (*Application, error) {
 	return ParseFor(content, config, Uses{})
 }
 
-// ParseFor is the same, of an application that uses plugins.
+// ParseFor is the same, of an application of which more is known.
 func ParseFor(content []byte, config v1alpha1.PipecdConfig, uses Uses) (*Application, error) {
 	if len(content) > mostBytes {
 		return nil, fmt.Errorf("the application file has %d bytes, and %d are allowed", len(content), mostBytes)

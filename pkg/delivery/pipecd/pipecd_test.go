@@ -353,6 +353,29 @@ func TestWhatIsNotHonouredIsNamed(t *testing.T) {
 	}
 }
 
+// A VirtualService that has no name here is among the manifests, and nobody may apply it but a ServiceAccount that the Application names.
+func TestWhoAppliesAVirtualServiceIsAskedFor(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		uses Uses
+		want string
+	}{
+		"among the manifests":      {kubernetesApp + indented("trafficRouting: {method: istio}"), Uses{}, "spec.trafficRouting.method"},
+		"of a plugin":              {application + indented("plugins: {kubernetes: {trafficRouting: {method: istio}}}"), Uses{}, "spec.plugins.kubernetes.trafficRouting.method"},
+		"with a ServiceAccount":    {kubernetesApp + indented("trafficRouting: {method: istio}"), Uses{Account: true}, ""},
+		"one that may be anywhere": {kubernetesApp + indented("trafficRouting: {method: istio, istio: {virtualService: {name: web}}}"), Uses{}, ""},
+	} {
+		got, err := ParseFor([]byte(test.file), v1alpha1.PipecdConfig{}, test.uses)
+		if err != nil || got.Spec.Traffic == nil {
+			t.Errorf("%s: %+v, %v", name, got, err)
+			continue
+		}
+		if told := len(got.Unhonoured) == 1 && got.Unhonoured[0].Path == test.want && strings.Contains(got.Unhonoured[0].Why, "spec.serviceAccountName"); told != (test.want != "") || test.want == "" && len(got.Unhonoured) > 0 {
+			t.Errorf("%s: not honoured: %v, want %q", name, got.Unhonoured, test.want)
+		}
+	}
+}
+
 func TestWhatIsWrongIsNamedByItsPath(t *testing.T) {
 	for name, test := range map[string]struct{ file, says string }{
 		"another version":                  {"apiVersion: pipecd.dev/v1\nkind: KubernetesApp\n", "apiVersion"},

@@ -49,10 +49,16 @@ func ValidateApplicationUpdate(application, old *v1alpha1.Application) field.Err
 
 // ApplicationWarnings says what of an application is valid and of no use.
 func ApplicationWarnings(application *v1alpha1.Application) []string {
-	if of := application.Spec.Traffic; of != nil {
-		return unusedTraffic(of, field.NewPath("spec", "traffic"))
+	of, path := application.Spec.Traffic, field.NewPath("spec")
+	if of == nil {
+		return nil
 	}
-	return nil
+	out := unusedTraffic(of, path.Child("traffic"))
+	if of.Finds() && application.Spec.ServiceAccountName == "" {
+		out = append(out, field.Required(path.Child("serviceAccountName"), "a VirtualService can take over the hosts of other namespaces, so the one among the manifests "+
+			"is applied as a ServiceAccount that may apply it; until one is named, releases fail before anything is applied").Error())
+	}
+	return out
 }
 
 // ValidateApplicationStatusUpdate refuses a status that cannot be true.

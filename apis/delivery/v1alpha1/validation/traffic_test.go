@@ -44,6 +44,10 @@ func TestWhatHasNoEffectIsWarnedOf(t *testing.T) {
 		"a route that is made":                  {"traffic: {method: Ingress, host: web.example.com, port: 80, className: nginx}", ""},
 		"a host of one there is":                {"traffic: {method: HTTPRoute, host: web.example.com, name: web}", "spec.traffic.host: has no effect: HTTPRoute web, which spec.traffic.name names"},
 		"what the one among the manifests says": {"traffic: {method: VirtualService, port: 80}", "spec.traffic.port: has no effect: the VirtualService among the manifests stays as it is"},
+		"a VirtualService among the manifests that nobody may apply": {"traffic: {method: VirtualService}",
+			"spec.serviceAccountName: Required value: a VirtualService can take over the hosts of other namespaces, so the one among the manifests is applied as a ServiceAccount"},
+		"one that somebody may apply": {"serviceAccountName: routes\ntraffic: {method: VirtualService}", ""},
+		"one that may be there":       {"traffic: {method: VirtualService, name: web}", ""},
 		"and all else of a route that is made": {"traffic: {method: HTTPRoute, name: web, port: 80, gateways: [{name: edge}]}",
 			"spec.traffic.port: has no effect: HTTPRoute web, which spec.traffic.name names, stays as it is, and no route is made|spec.traffic.gateways: has no effect"},
 	} {

@@ -184,7 +184,7 @@ const (
 
 // fileIn reads the application file in the folder of a source, if there is one.
 func fileIn(tree fs.FS, app *v1alpha1.Application) (*pipecd.Application, error) {
-	source, uses := app.Spec.Source.Git, pipecd.Uses{Only: app.Spec.PluginsOnly}
+	source, uses := app.Spec.Source.Git, pipecd.Uses{Only: app.Spec.PluginsOnly, Account: app.Spec.ServiceAccountName != ""}
 	for i := range app.Spec.Plugins {
 		uses.Plugins = append(uses.Plugins, app.Spec.Plugins[i].Name)
 	}

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
@@ -73,6 +75,34 @@ func TestATrialTellsRefusalsFromWhatIsNotKnown(t *testing.T) {
 				t.Errorf("asked %d times, want %d, and none about the same twice", got, test.asked)
 			}
 		})
+	}
+}
+
+// Delivery has the right to the kinds of ClusterRole "edit" and to HTTPRoutes. For others it takes somebody who has it, whom users name.
+func TestWhoMayWriteACustomKindIsToBeNamed(t *testing.T) {
+	manifest := func(apiVersion, kind string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "web"}}}
+	}
+	const advice = ": name a ServiceAccount that may write it in spec.serviceAccountName"
+	for name, test := range map[string]struct {
+		object *unstructured.Unstructured
+		rights bool
+		want   string
+	}{
+		"a VirtualService":              {object: manifest("networking.istio.io/v1", "VirtualService"), want: `virtualservice "web" is forbidden: no` + advice},
+		"one that somebody is to write": {object: manifest("networking.istio.io/v1", "VirtualService"), rights: true, want: `virtualservice "web" is forbidden: no`},
+		"an HTTPRoute":                  {object: manifest("gateway.networking.k8s.io/v1", "HTTPRoute"), want: `httproute "web" is forbidden: no`},
+		"what is of a quota":            {object: manifest("v1", "ConfigMap"), want: `configmap "web" is forbidden: no`},
+	} {
+		key := wanted.KeyOf(test.object)
+		trial := Trial{Application: wanted.Application{Rights: test.rights}, Present: func(wanted.Key) metav1.Object { return nil }}
+		trial.Server = func(context.Context, wanted.Object) (objects.Trial, error) {
+			return objects.Trial{}, &objects.RefusedError{Key: key, Err: apierrors.NewForbidden(schema.GroupResource{Resource: strings.ToLower(key.Kind)}, "web", errors.New("no"))}
+		}
+		refused, err := trial.try(t.Context(), wanted.Object{Key: key, Manifest: test.object})
+		if err != nil || refused != key.String()+": "+test.want {
+			t.Errorf("%s: refused %q, %v, want %q", name, refused, err, test.want)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -25,6 +26,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/contents"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
+	"github.com/manifold-dev/manifold/pkg/delivery/traffic"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -181,7 +183,17 @@ func (t Trial) try(ctx context.Context, object wanted.Object) (refused string, e
 	if answer == nil && object.Held {
 		return t.mutated(object, stored)
 	}
-	return verdictOf(answer, object.Held)
+	refused, err = verdictOf(answer, object.Held)
+	if refused != "" && !t.Application.Rights && apierrors.IsForbidden(answer) && foreign(object) {
+		refused += ": name a ServiceAccount that may write it in spec.serviceAccountName"
+	}
+	return refused, err
+}
+
+// foreign reports whether an object is of a kind that delivery has no right to write by itself.
+func foreign(object wanted.Object) bool {
+	kind := object.Manifest.GroupVersionKind()
+	return !scheme.Scheme.Recognizes(kind) && kind.GroupKind() != traffic.HTTPRouteKind.GroupKind()
 }
 
 // contentOf is what is tried of an object, which targets may have in common: where it runs is no part of that.
