@@ -109,23 +109,31 @@ func aloneWithRoutes(s *framework.Scenario) {
 	s.Cleanup(routing.Unlock)
 }
 
-// defineRoutes has sides know HTTPRoutes, until the test is over. A definition that goes with an earlier test is gone first.
+// defineRoutes has sides know HTTPRoutes, until the test is over.
 func defineRoutes(s *framework.Scenario, sides ...*framework.Side) {
 	s.Helper()
-	definition, err := os.ReadFile("testdata/httproutes.yaml")
+	define(s, "testdata/httproutes.yaml", []string{definedRoutes}, sides...)
+}
+
+// define has sides know the kinds that a file defines by some names, until the test is over. A definition that goes with an earlier test is gone first.
+func define(s *framework.Scenario, file string, names []string, sides ...*framework.Side) {
+	s.Helper()
+	definition, err := os.ReadFile(file)
 	if err != nil {
 		s.Fatal(err)
 	}
 	for _, side := range sides {
-		side.Poll("no definition of HTTPRoutes is going", func() error {
-			if at := side.Kubectl("get", "crd", definedRoutes, "--ignore-not-found", "-o", "jsonpath={.metadata.deletionTimestamp}"); at != "" {
-				return fmt.Errorf("it is going since %s", at)
+		side.Poll("no definition of "+file+" is going", func() error {
+			for _, name := range names {
+				if at := side.Kubectl("get", "crd", name, "--ignore-not-found", "-o", "jsonpath={.metadata.deletionTimestamp}"); at != "" {
+					return fmt.Errorf("%s is going since %s", name, at)
+				}
 			}
 			return nil
 		})
 		side.Apply(string(definition))
 		s.Cleanup(func() {
-			s.Environment.CleanupIn(s.T, side.API, "delete", "crd", definedRoutes, "--wait=false", "--ignore-not-found")
+			s.Environment.CleanupIn(s.T, side.API, append([]string{"delete", "crd", "--wait=false", "--ignore-not-found"}, names...)...)
 		})
 		side.Established(string(definition))
 	}
