@@ -72,19 +72,20 @@ var deliveryRooms = map[string][]string{
 // deliveryControllers are the controllers of delivery and what they share, each with what it may import of the others. Neither controller knows the
 // other: a release is an object that one of them makes and the other takes through its stages.
 var deliveryControllers = map[string][]string{
-	"pkg/delivery/controller/appdeployments":       {"objects"},
-	"pkg/delivery/controller/applications":         {"applications/sources", "drifts", "objects"},
-	"pkg/delivery/controller/applications/sources": {},
-	"pkg/delivery/controller/drifts":               {},
-	"pkg/delivery/controller/gates":                {},
-	"pkg/delivery/controller/gitopsclusters":       {},
-	"pkg/delivery/controller/objects":              {},
-	"pkg/delivery/controller/pipelines":            {},
-	"pkg/delivery/controller/plugins":              {},
-	"pkg/delivery/controller/promotions":           {"objects"},
-	"pkg/delivery/controller/releases":             {"drifts", "objects", "releases/routes", "releases/trials"},
-	"pkg/delivery/controller/releases/routes":      {"objects"},
-	"pkg/delivery/controller/releases/trials":      {"objects"},
+	"pkg/delivery/controller/appdeployments":          {"objects"},
+	"pkg/delivery/controller/applications":            {"applications/departures", "applications/sources", "drifts", "objects"},
+	"pkg/delivery/controller/applications/departures": {"objects"},
+	"pkg/delivery/controller/applications/sources":    {},
+	"pkg/delivery/controller/drifts":                  {},
+	"pkg/delivery/controller/gates":                   {},
+	"pkg/delivery/controller/gitopsclusters":          {},
+	"pkg/delivery/controller/objects":                 {},
+	"pkg/delivery/controller/pipelines":               {},
+	"pkg/delivery/controller/plugins":                 {},
+	"pkg/delivery/controller/promotions":              {"objects"},
+	"pkg/delivery/controller/releases":                {"drifts", "objects", "releases/routes", "releases/trials"},
+	"pkg/delivery/controller/releases/routes":         {"objects"},
+	"pkg/delivery/controller/releases/trials":         {"objects"},
 }
 
 // serverRooms are the rooms of the server, each with what it may import of the others: pkg/server itself puts all together.

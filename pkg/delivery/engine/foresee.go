@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/manifold-dev/manifold/pkg/delivery"
+	"github.com/manifold-dev/manifold/pkg/delivery/stages"
 )
 
 // Foreseen is what an application is to run once a stage is done in its clusters.
@@ -32,7 +33,7 @@ func Foresee(release delivery.Release, begun delivery.Status, seen delivery.Obse
 		if n.skipped(pass) != "" {
 			continue
 		}
-		if pass.Foresee() != nil {
+		if stages.Foresee(pass) != nil {
 			break
 		}
 		foreseen := Foreseen{Stage: pass.Stage, Set: n.status.Set.Clone()}

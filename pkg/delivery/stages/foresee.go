@@ -3,7 +3,7 @@ package stages
 import "github.com/manifold-dev/manifold/pkg/delivery"
 
 // Foresee has the set be what the stage makes of it in all of its targets, as if they had done that. The error says why it cannot be told.
-func (r *Run) Foresee() error {
+func Foresee(r *Run) error {
 	if err := r.Prepare(); err != nil {
 		return err
 	}

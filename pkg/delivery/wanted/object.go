@@ -49,11 +49,24 @@ func (app Application) finish(p copies.Projected, policies *policies) (Object, e
 	if !app.Selected || p.Variant != delivery.Primary {
 		m.SetOwnerReferences([]metav1.OwnerReference{app.Owner()})
 	}
+	app.mark(&out, p, policies)
+	if out.Held {
+		out.Shares = shares(out.Clusters)
+	}
+	var err error
+	out.Hash, err = hash(m, out.Shares)
+	return out, err
+}
+
+// mark has labels and annotations of a manifest say whose it is, and where it is to run.
+func (app Application) mark(out *Object, p copies.Projected, policies *policies) {
+	m := out.Manifest
+	_, goes := projected[schema.GroupKind{Group: out.Group, Kind: out.Kind}]
 	annotations := maps.Clone(m.GetAnnotations())
 	// What is of a custom kind goes where its author or a policy sends it, but for the route: requests are shared out in the clusters that have it.
 	maps.DeleteFunc(annotations, func(name, _ string) bool { return ours(name, app.Pinned && goes) })
 	_, sent := annotations[manifold.AnnotationClusters]
-	out.Pinned = out.Workload && app.Pinned || !goes && p.Variant == delivery.Primary && key == app.Route && !sent && !app.Selected
+	out.Pinned = out.Workload && app.Pinned || !goes && p.Variant == delivery.Primary && out.Key == app.Route && !sent && !app.Selected
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
@@ -69,16 +82,10 @@ func (app Application) finish(p copies.Projected, policies *policies) (Object, e
 		annotations[manifold.AnnotationClusters] = strings.Join(slices.Sorted(maps.Keys(out.Clusters)), ",")
 	}
 	if out.Workload && app.Pinned {
-		labels[v1alpha1.LabelPlacement] = policies.of(out)
+		labels[v1alpha1.LabelPlacement] = policies.of(*out)
 	}
 	m.SetLabels(labels)
 	m.SetAnnotations(annotations)
-	if out.Held {
-		out.Shares = shares(out.Clusters)
-	}
-	var err error
-	out.Hash, err = hash(m, out.Shares)
-	return out, err
 }
 
 // bare is an object without what its users say of it.

@@ -24,6 +24,7 @@ import (
 	deliveryclient "github.com/manifold-dev/manifold/generated/clientset/versioned/typed/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/generated/informers/externalversions"
 	"github.com/manifold-dev/manifold/internal/work"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/departures"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/sources"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/drifts"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
@@ -114,7 +115,7 @@ type Controller struct {
 	reader    *reader
 	reporter  *reporter
 	history   *history
-	departure *departure
+	departure *departures.Departure
 	outcomes  *outcomes
 	// looking are the workers that look at the source of an application, one of each, and calling those that look at repositories of a namespace.
 	looking, calling *work.Places
@@ -155,7 +156,7 @@ func New(o Options) (*Controller, error) {
 		},
 		reporter:  &reporter{view: view, client: client, outcomes: outcomes, drift: o.Drift, live: o.Live, isNowhere: o.IsNowhere, told: told, recorder: o.Recorder, clock: o.Clock},
 		history:   history,
-		departure: &departure{history: history, client: client, objects: o.Dynamic, scoped: o.ClusterScoped, as: o.As},
+		departure: &departures.Departure{Client: client, Objects: o.Dynamic, Scoped: o.ClusterScoped, As: o.As, DeleteHistory: history.deleteAll},
 		outcomes:  outcomes,
 		looking:   work.NewPlaces(lookers+remoteLookers, 1),
 		calling:   work.NewPlaces(callers, callersOf),

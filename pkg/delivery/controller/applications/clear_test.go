@@ -57,7 +57,7 @@ func TestWhatIsInNoNamespaceGoesWithItsApplication(t *testing.T) {
 			if test.orphan {
 				going.Finalizers = append(going.Finalizers, metav1.FinalizerOrphanDependents)
 			}
-			w.departure.scoped = followed(t, mine("ClusterRole", rbacv1.GroupName, "reads", string(app.UID)), mine("PriorityClass", "scheduling.k8s.io", "high", string(app.UID)),
+			w.departure.Scoped = followed(t, mine("ClusterRole", rbacv1.GroupName, "reads", string(app.UID)), mine("PriorityClass", "scheduling.k8s.io", "high", string(app.UID)),
 				mine("ClusterRole", rbacv1.GroupName, "former", "another"))
 			var did []string
 			client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme)
@@ -78,13 +78,13 @@ func TestWhatIsInNoNamespaceGoesWithItsApplication(t *testing.T) {
 				did = append(did, action.GetVerb()+" "+name)
 				return true, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Any"}}, nil
 			})
-			w.departure.as = func(account objects.Account) (dynamic.Interface, error) {
+			w.departure.As = func(account objects.Account) (dynamic.Interface, error) {
 				if account != (objects.Account{Namespace: "shop", ServiceAccount: "robot"}) {
 					t.Errorf("it is written as %+v", account)
 				}
 				return client, nil
 			}
-			err := w.departure.leave(t.Context(), going)
+			err := w.departure.Leave(t.Context(), going)
 			if got := strings.Join(did, ", "); got != test.want || (err != nil) != (test.says != "") || err != nil && !strings.Contains(err.Error(), test.says) {
 				t.Fatalf("%s (%v), want %s (%s)", got, err, test.want, test.says)
 			}

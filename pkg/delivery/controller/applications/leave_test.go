@@ -46,7 +46,7 @@ func TestWhatAnApplicationLeavesBehindIsHeldNoMore(t *testing.T) {
 			if test.orphan {
 				going.Finalizers = append(going.Finalizers, metav1.FinalizerOrphanDependents)
 			}
-			if err := w.departure.leave(t.Context(), going); err != nil {
+			if err := w.departure.Leave(t.Context(), going); err != nil {
 				t.Fatal(err)
 			}
 			for _, resource := range []string{"deployments", "configmaps"} {

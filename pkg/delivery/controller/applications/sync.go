@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
+	"github.com/manifold-dev/manifold/pkg/delivery/controller/applications/departures"
 )
 
 // sync makes the release that automation asks for, lets go of history, and writes the status.
@@ -21,8 +22,8 @@ func (c *Controller) sync(ctx context.Context, name cache.ObjectName) error {
 	case app == nil:
 		return nil
 	case app.DeletionTimestamp != nil:
-		err := c.departure.leave(ctx, app)
-		if errors.Is(err, errStays) {
+		err := c.departure.Leave(ctx, app)
+		if errors.Is(err, departures.ErrStays) {
 			err = errors.Join(err, c.reporter.stays(ctx, app, said(err)))
 		}
 		return err

@@ -151,7 +151,7 @@ func (c *Controller) prepare(
 	if err != nil {
 		return nil, err
 	}
-	return plan, c.tellable(app, plan, current)
+	return plan, c.revisions.tellable(app, plan, current)
 }
 
 // knownTargets refuses a release to targets that the application does not have.

@@ -40,7 +40,9 @@ func (c *Controller) routable(
 		if err != nil {
 			return waitError{err.Error()}
 		}
-		if lack.Absent && slices.ContainsFunc(begun.Targets, func(place delivery.Place) bool { return c.brought(app, release.Revision, place.Target) != nil }) {
+		if lack.Absent && slices.ContainsFunc(begun.Targets, func(place delivery.Place) bool {
+			return c.revisions.brought(app, release.Revision, place.Target) != nil
+		}) {
 			return refusedError{fmt.Sprintf("stage %s: spec.traffic: the %s comes with %s, and the stage shares out requests before that is there: release with strategy %s first",
 				step.Stage.ID, app.Spec.Traffic.Method, release.Revision.Name, v1alpha1.StrategyQuickSync)}
 		}
@@ -70,9 +72,9 @@ func sameContent(a, b delivery.Set) bool {
 }
 
 // brought is the route that users write as a revision has it among the manifests of a target, nil if it has none.
-func (c *Controller) brought(app *v1alpha1.Application, revision delivery.Revision, target string) *unstructured.Unstructured {
+func (r revisions) brought(app *v1alpha1.Application, revision delivery.Revision, target string) *unstructured.Unstructured {
 	route := routes.Written(app.Spec.Traffic)
-	found, _ := c.revisions.contentsIn(app.Namespace)(delivery.Part{Revision: revision, Target: target}) // what cannot be read is told when it is tried
+	found, _ := r.contentsIn(app.Namespace)(delivery.Part{Revision: revision, Target: target}) // what cannot be read is told when it is tried
 	var out []*unstructured.Unstructured
 	for _, object := range found {
 		if key := wanted.KeyOf(object); key == route || route.Name == "" && key.Group == route.Group && key.Kind == route.Kind {

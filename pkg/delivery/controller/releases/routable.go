@@ -78,7 +78,7 @@ func (c *Controller) served(
 		}
 	} else {
 		places = slices.DeleteFunc(slices.Clone(places), func(place delivery.Place) bool {
-			route := c.brought(app, revision, place.Target)
+			route := c.revisions.brought(app, revision, place.Target)
 			return route == nil || route.GetAnnotations()[manifold.AnnotationClusters] != ""
 		})
 	}
@@ -121,12 +121,12 @@ func heldRoute(reader *contents.Reader, versions *held.Versions) func(*unstructu
 }
 
 // tellable refuses a release that shares out requests while what runs cannot be told from copies of it, before anything is changed.
-func (c *Controller) tellable(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, current delivery.Set) error {
+func (r revisions) tellable(app *v1alpha1.Application, plan *v1alpha1.ReleasePlan, current delivery.Set) error {
 	options := read.Copies(app.Spec)
 	if !slices.ContainsFunc(plan.Stages, routesTraffic) || !options.Labelled {
 		return nil
 	}
-	contents := c.revisions.contentsIn(app.Namespace)
+	contents := r.contentsIn(app.Namespace)
 	for _, cluster := range slices.Sorted(maps.Keys(current[delivery.Primary].Clusters)) {
 		part, _ := current.Part(delivery.Primary, cluster)
 		found, err := contents(part)

@@ -1,4 +1,5 @@
-package applications
+// Package departures lets applications go: what stays of one is set free, and what no owner reference holds is deleted.
+package departures
 
 import (
 	"cmp"
@@ -10,10 +11,12 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
@@ -26,23 +29,24 @@ import (
 	"github.com/manifold-dev/manifold/pkg/identity"
 )
 
-// departure is the end of an application.
-type departure struct {
-	history *history
-	client  deliveryclient.ApplicationsGetter
-	// objects writes what an application leaves behind.
-	objects dynamic.Interface
-	// scoped knows what is in no namespace, and as returns who may delete that.
-	scoped *objects.ClusterScoped
-	as     objects.Clients
+// Departure is the end of an application.
+type Departure struct {
+	Client deliveryclient.ApplicationsGetter
+	// Objects writes what an application leaves behind.
+	Objects dynamic.Interface
+	// Scoped knows what is in no namespace, and As returns who may delete that.
+	Scoped *objects.ClusterScoped
+	As     objects.Clients
+	// DeleteHistory deletes the revisions and releases of an application.
+	DeleteHistory func(ctx context.Context, app *v1alpha1.Application) error
 }
 
-// errStays says that something of an application cannot be deleted, and what to do.
-var errStays = errors.New("the application is deleted once all that belongs to it is")
+// ErrStays says that something of an application cannot be deleted, and what to do.
+var ErrStays = errors.New("the application is deleted once all that belongs to it is")
 
-// leave lets an application go. What its owner references hold goes with it, as the garbage collector does it. What stays, since it is orphaned
+// Leave lets an application go. What its owner references hold goes with it, as the garbage collector does it. What stays, since it is orphaned
 // or was never the application's own, is set free first: its clusters hold it as it stands from then on, and not at revisions that go.
-func (d *departure) leave(ctx context.Context, app *v1alpha1.Application) error {
+func (d *Departure) Leave(ctx context.Context, app *v1alpha1.Application) error {
 	if !slices.Contains(app.Finalizers, v1alpha1.FinalizerApplication) {
 		return nil
 	}
@@ -53,20 +57,20 @@ func (d *departure) leave(ctx context.Context, app *v1alpha1.Application) error 
 	if err := d.clear(ctx, app, orphans); err != nil {
 		return err
 	}
-	if err := d.history.deleteAll(ctx, app); err != nil {
+	if err := d.DeleteHistory(ctx, app); err != nil {
 		return fmt.Errorf("delete the history of the application: %w", err)
 	}
 	left := app.DeepCopy()
 	left.Finalizers = slices.DeleteFunc(left.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerApplication })
-	_, err := d.client.Applications(app.Namespace).Update(ctx, left, metav1.UpdateOptions{})
+	_, err := d.Client.Applications(app.Namespace).Update(ctx, left, metav1.UpdateOptions{})
 	return unlessGone(err)
 }
 
 // free sets free the objects of an application that stay. They are asked for, since what a cache does not show yet would be held for good.
-func (d *departure) free(ctx context.Context, app *v1alpha1.Application, orphans bool) error {
+func (d *Departure) free(ctx context.Context, app *v1alpha1.Application, orphans bool) error {
 	var errs []error
 	for _, resource := range freed() {
-		client := d.objects.Resource(resource).Namespace(app.Namespace)
+		client := d.Objects.Resource(resource).Namespace(app.Namespace)
 		found, err := client.List(ctx, metav1.ListOptions{LabelSelector: labels.Set{v1alpha1.LabelApplication: app.Name}.String()})
 		if err != nil {
 			errs = append(errs, unlessGone(fmt.Errorf("list %s: %w", resource.GroupResource(), err)))
@@ -90,12 +94,12 @@ func (d *departure) free(ctx context.Context, app *v1alpha1.Application, orphans
 
 // clear deletes what is in no namespace of an application, which no owner reference holds, or sets it free if objects are orphaned. That is for its ServiceAccount
 // to do, as it was to make it.
-func (d *departure) clear(ctx context.Context, app *v1alpha1.Application, orphans bool) error {
-	if !d.scoped.Known(app.Spec.ServiceAccountName != "") {
-		return fmt.Errorf("%w: not all objects in no namespace are known yet", errStays)
+func (d *Departure) clear(ctx context.Context, app *v1alpha1.Application, orphans bool) error {
+	if !d.Scoped.Known(app.Spec.ServiceAccountName != "") {
+		return fmt.Errorf("%w: not all objects in no namespace are known yet", ErrStays)
 	}
 	owner := objects.Owner{Namespace: app.Namespace, Name: app.Name, UID: app.UID}
-	found := slices.DeleteFunc(d.scoped.Of(cache.MetaObjectToName(app)), func(p observe.Present) bool {
+	found := slices.DeleteFunc(d.Scoped.Of(cache.MetaObjectToName(app)), func(p observe.Present) bool {
 		return !objects.Owned(p.Object, owner) || p.Object.GetDeletionTimestamp() != nil
 	})
 	slices.SortStableFunc(found, func(a, b observe.Present) int { // its rights may be among it
@@ -104,28 +108,28 @@ func (d *departure) clear(ctx context.Context, app *v1alpha1.Application, orphan
 	var errs []error
 	for _, p := range found {
 		if app.Spec.ServiceAccountName == "" {
-			errs = append(errs, fmt.Errorf("%w: %s is in no namespace: set spec.serviceAccountName to a ServiceAccount that may delete it, or delete it yourself", errStays, p.Key))
+			errs = append(errs, fmt.Errorf("%w: %s is in no namespace: set spec.serviceAccountName to a ServiceAccount that may delete it, or delete it yourself", ErrStays, p.Key))
 			continue
 		}
 		if err := d.without(ctx, app, p, orphans); err != nil {
-			errs = append(errs, fmt.Errorf("%w: delete %s as ServiceAccount %s: %w: give it the right, or delete that yourself", errStays, p.Key, app.Spec.ServiceAccountName, err))
+			errs = append(errs, fmt.Errorf("%w: delete %s as ServiceAccount %s: %w: give it the right, or delete that yourself", ErrStays, p.Key, app.Spec.ServiceAccountName, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // without deletes an object in no namespace, or sets it free.
-func (d *departure) without(ctx context.Context, app *v1alpha1.Application, p observe.Present, orphans bool) error {
-	resource, known := d.scoped.Resource(schema.GroupKind{Group: p.Group, Kind: p.Kind})
+func (d *Departure) without(ctx context.Context, app *v1alpha1.Application, p observe.Present, orphans bool) error {
+	resource, known := d.Scoped.Resource(schema.GroupKind{Group: p.Group, Kind: p.Kind})
 	if !known {
 		return nil // it has gone with its kind
 	}
-	client, err := d.as(objects.Account{Namespace: app.Namespace, ServiceAccount: app.Spec.ServiceAccountName})
+	client, err := d.As(objects.Account{Namespace: app.Namespace, ServiceAccount: app.Spec.ServiceAccountName})
 	if err != nil {
 		return err
 	}
 	if !orphans {
-		return unlessGone(client.Resource(resource).Delete(ctx, p.Name, that(p.Object.GetUID())))
+		return unlessGone(client.Resource(resource).Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.Object.GetUID()))}))
 	}
 	patch, err := freeing(app, p.Object)
 	if err != nil {
@@ -172,3 +176,6 @@ func freed() []schema.GroupVersionResource {
 	}
 	return out
 }
+
+// unlessGone leaves out errors about what is no longer there.
+func unlessGone(err error) error { return utilerrors.FilterOut(err, apierrors.IsNotFound) }
