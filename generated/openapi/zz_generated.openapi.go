@@ -6085,7 +6085,7 @@ func schema_manifold_apis_delivery_v1alpha1_ScriptRunOptions(ref common.Referenc
 					},
 					"onRollback": {
 						SchemaProps: spec.SchemaProps{
-							Description: "onRollback is the script that takes back what this one has done.",
+							Description: "onRollback is the script that takes back what this one has done. When a release is rolled back, the scripts of its stages run one after the other, from the first stage to the last, once the clusters have been rolled back.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

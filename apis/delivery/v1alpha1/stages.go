@@ -450,7 +450,8 @@ type ScriptRunOptions struct {
 	// env are variables of its environment.
 	// +optional
 	Env map[string]string `json:"env,omitempty"`
-	// onRollback is the script that takes back what this one has done.
+	// onRollback is the script that takes back what this one has done. When a release is rolled back, the scripts of its stages run one after the other, from
+	// the first stage to the last, once the clusters have been rolled back.
 	// +optional
 	OnRollback string `json:"onRollback,omitempty"`
 	// serviceAccountName is the ServiceAccount of the Job's pod. Defaults to the namespace's own.

@@ -255,6 +255,30 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// It is the order of PipeCD: the clusters first, and then the scripts, from the first stage to the last.
+func TestScriptsAreUndoneInTheOrderOfTheirStages(t *testing.T) {
+	script := func(id string) delivery.Stage {
+		return delivery.Stage{ID: id, Name: delivery.StageScript, UndoesScript: true}
+	}
+	w := newWorld(1, script("one"), sync, script("two"), delivery.Stage{ID: "fails", Name: delivery.StageAnalysis})
+	var undone []string
+	w.until(t, "the release has ended", 5*time.Minute, func() bool {
+		for _, due := range w.next().Scripts {
+			if due.Undo && w.stage("rollback").Phase != delivery.Succeeded {
+				t.Errorf("%s is undone while the clusters are not yet rolled back", due.Stage)
+			}
+			if due.Undo {
+				undone = append(undone, due.Stage)
+			}
+			w.scripts[due.Name] = delivery.Outcome{Phase: delivery.Succeeded}
+		}
+		return w.status.Phase.Ended()
+	})
+	if got := strings.Join(undone, ", "); got != "one, two" {
+		t.Errorf("undone are %s, want one, two", got)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	for name, test := range map[string]struct {
 		orders delivery.Orders
