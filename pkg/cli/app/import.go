@@ -38,9 +38,6 @@ const pipecdFile = "app.pipecd.yaml"
 // importManager is the field manager of applications that were imported.
 const importManager = "manifold-app-import"
 
-// descriptionAnnotation is the one of Kubernetes that says what an object is for.
-const descriptionAnnotation = "kubernetes.io/description"
-
 // ImportOptions are what "app import" needs.
 type ImportOptions struct {
 	genericiooptions.IOStreams
@@ -157,6 +154,7 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 	}
 	labels, unfit := labelsOf(read)
 	read.Labels, read.Unhonoured = labels, append(read.Unhonoured, unfit...)
+	read.Unhonoured = append(read.Unhonoured, read.Otherwise(o.metadata(read))...)
 	for _, unhonoured := range read.Unhonoured {
 		if strings.HasPrefix(unhonoured.Path, "spec.plugins") {
 			unhonoured.Why += "; --plugin NAME has the application use the Plugin of the name"
@@ -195,11 +193,8 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 func (o *ImportOptions) application(read *pipecd.Application) (*v1alpha1.Application, error) {
 	application := &v1alpha1.Application{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Application"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.subject.Namespace, Name: read.Name, Labels: read.Labels},
+		ObjectMeta: *o.metadata(read),
 		Spec:       read.Spec,
-	}
-	if read.Description != "" {
-		application.Annotations = map[string]string{descriptionAnnotation: read.Description}
 	}
 	if o.Name != "" {
 		application.Name = o.Name
@@ -218,6 +213,15 @@ func (o *ImportOptions) application(read *pipecd.Application) (*v1alpha1.Applica
 		return nil, fmt.Errorf("the application that %s makes is not valid: %w%s", o.Dir, errs.ToAggregate(), nameAdvice(errs))
 	}
 	return application, nil
+}
+
+// metadata is that of the application as the file names it.
+func (o *ImportOptions) metadata(read *pipecd.Application) *metav1.ObjectMeta {
+	out := &metav1.ObjectMeta{Namespace: o.subject.Namespace, Name: read.Name, Labels: read.Labels}
+	if read.Description != "" {
+		out.Annotations = map[string]string{pipecd.DescriptionAnnotation: read.Description}
+	}
+	return out
 }
 
 // labelsOf are the labels of a file that an object can have, and the others.

@@ -43,6 +43,7 @@ func TestImport(t *testing.T) {
 		return folder
 	}
 	good := write("good", pipecdApp)
+	elsewhere := write("elsewhere", pipecdApp+"  input: {namespace: prd}\n")
 	lossy := write("lossy", pipecdApp+"  eventWatcher:\n  - matcher: {name: image}\n    handler: {type: GIT_UPDATE}\n")
 	piped := write("piped", strings.Replace(strings.Replace(pipecdApp, "  name: shop\n", "  name: shop\n  description: All of it.\n  labels: {env: prd, team: 'A & B', kind: KUBERNETES}\n", 1),
 		"    - {name: K8S_PRIMARY_ROLLOUT}\n", `    - {name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prom, query: up, interval: 1m, expected: {max: 1}}]}}
@@ -79,6 +80,7 @@ spec:
 		"a folder":                               {options: ImportOptions{Dir: good, Branch: "main"}, golden: "import"},
 		"the file itself":                        {options: ImportOptions{Dir: filepath.Join(good, pipecdFile), Branch: "main"}, golden: "import"},
 		"what is not honoured":                   {options: ImportOptions{Dir: lossy, Branch: "main"}, golden: "import", warning: "spec.eventWatcher is not honoured"},
+		"another namespace":                      {options: ImportOptions{Dir: elsewhere, Strict: true}, warning: "spec.input.namespace is not honoured: objects go to the namespace of the Application, shop", wantError: "error: 1 fields of ", code: 2},
 		"and strictly":                           {options: ImportOptions{Dir: lossy, Strict: true}, warning: "spec.eventWatcher is not honoured", wantError: "error: 1 fields of ", code: 2},
 		"a folder without it":                    {options: ImportOptions{Dir: dir}, wantError: "there is no " + dir},
 		"a name that cannot be":                  {options: ImportOptions{Dir: named}, wantError: "--name gives it another name"},

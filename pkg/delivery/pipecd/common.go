@@ -1,6 +1,7 @@
 package pipecd
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -9,9 +10,14 @@ import (
 // common reads what applications of all kinds have.
 func (r *reading) common(spec *fields) {
 	if name := spec.text("name"); name != "" {
-		r.out.Name = name
+		if other := r.out.Name; other != "" && other != name {
+			r.refuse(spec.at("name"), name, fmt.Sprintf("%s is %q: write one of them, or the same twice", r.out.nameAt, other))
+		}
+		r.out.Name, r.out.nameAt = name, spec.at("name").String()
 	}
-	r.out.Description = spec.text("description")
+	if r.out.Description = spec.text("description"); r.out.Description != "" {
+		r.out.descriptionAt = spec.at("description").String()
+	}
 	r.labels(spec)
 	r.planner(spec)
 	r.trigger(spec)

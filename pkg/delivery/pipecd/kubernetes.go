@@ -12,7 +12,7 @@ import (
 // kubernetesPlugins are the plugins that deliver to Kubernetes, by the names that PipeCD's documentation gives them.
 var kubernetesPlugins = []string{"kubernetes", "kubernetes_multicluster", "k8s"}
 
-// stagePlugins offer stages alone, and have no configuration that would be lost.
+// stagePlugins offer stages alone, which are built in.
 var stagePlugins = []string{"wait", "waitapproval", "wait_approval", "analysis", "scriptrun", "script_run"}
 
 // plugins reads what an application has for the plugins of Kubernetes. The first drafts have the names of plugins alone, in a list, and the
@@ -35,7 +35,11 @@ func (r *reading) plugins(spec *fields) {
 		case used:
 			r.used(plugins, name)
 		case slices.Contains(stagePlugins, name):
-			plugins.take(name)
+			if config, is := plugins.values[name].(map[string]any); is && len(config) == 0 {
+				plugins.take(name)
+			} else {
+				plugins.ignore("its stages are built in, and have their options in the pipeline", name)
+			}
 		case !slices.Contains(kubernetesPlugins, name):
 			plugins.ignore("there is no such plugin here", name)
 		case found != "":
@@ -100,7 +104,7 @@ func (r *reading) kubernetes(in *fields) {
 
 func (r *reading) input(input *fields) {
 	if namespace := input.text("namespace"); namespace != "" {
-		r.out.Input.Namespace = namespace
+		r.out.Input.Namespace, r.out.namespaceAt = namespace, input.at("namespace").String()
 	}
 	if manifests := input.texts("manifests"); manifests != nil {
 		r.out.Input.Manifests = manifests

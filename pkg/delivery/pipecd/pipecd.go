@@ -1,11 +1,16 @@
 package pipecd
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -24,6 +29,9 @@ type Application struct {
 	Inputs map[string]Input
 	// Unhonoured are the fields that PipeCD would act upon and nobody does here, in the order of their paths.
 	Unhonoured []Unhonoured
+
+	// nameAt, descriptionAt and namespaceAt are the paths of the fields that say so, empty if none does.
+	nameAt, descriptionAt, namespaceAt string
 }
 
 // Unhonoured is a field that nobody acts upon.
@@ -89,6 +97,9 @@ func ParseFor(content []byte, config v1alpha1.PipecdConfig, uses Uses) (*Applica
 	if len(content) > mostBytes {
 		return nil, fmt.Errorf("the application file has %d bytes, and %d are allowed", len(content), mostBytes)
 	}
+	if err := single(content); err != nil {
+		return nil, fmt.Errorf("parse the application file: %w", err)
+	}
 	asJSON, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
 		return nil, fmt.Errorf("parse the application file: %w", err)
@@ -104,6 +115,26 @@ func ParseFor(content []byte, config v1alpha1.PipecdConfig, uses Uses) (*Applica
 	}
 	slices.SortFunc(r.out.Unhonoured, func(a, b Unhonoured) int { return strings.Compare(a.Path, b.Path) })
 	return r.out, nil
+}
+
+// single refuses several documents, of which a parser would take the first.
+func single(content []byte) error {
+	decoder := yamlv3.NewDecoder(bytes.NewReader(content))
+	for found := 0; ; {
+		var document yamlv3.Node
+		err := decoder.Decode(&document)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case len(document.Content) == 0 || document.Content[0].Tag == "!!null":
+			continue // nothing but comments
+		}
+		if found++; found > 1 {
+			return fmt.Errorf("line %d: it has several documents, separated by ---, and may have one: PipeCD has a file for each application", document.Content[0].Line)
+		}
+	}
 }
 
 // reading collects what a file says.
@@ -126,7 +157,9 @@ func (r *reading) file(file *fields) {
 	kind := file.text("kind")
 	spec := file.object("spec")
 	metadata := file.object("metadata")
-	r.out.Name = metadata.text("name")
+	if name := metadata.text("name"); name != "" {
+		r.out.Name, r.out.nameAt = name, metadata.at("name").String()
+	}
 	r.labels(metadata)
 	metadata.done()
 	switch {
@@ -152,12 +185,17 @@ func (r *reading) file(file *fields) {
 	file.done()
 }
 
+// labels takes in those of the metadata, and then those of the spec.
 func (r *reading) labels(from *fields) {
-	for key, value := range from.textMap("labels") {
+	labels := from.textMap("labels")
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if r.out.Labels == nil {
 			r.out.Labels = map[string]string{}
 		}
-		r.out.Labels[key] = value
+		if other, has := r.out.Labels[key]; has && other != labels[key] {
+			r.refuse(from.at("labels").Key(key), labels[key], fmt.Sprintf("metadata.labels[%s] is %q: write one of them, or the same twice", key, other))
+		}
+		r.out.Labels[key] = labels[key]
 	}
 }
 

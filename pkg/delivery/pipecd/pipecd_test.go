@@ -225,6 +225,7 @@ input:
 		},
 		Input:  Input{Namespace: "shop", Chart: Chart{Path: "charts/web", Release: "web", ValuesFiles: []string{"prd.yaml"}, APIVersions: []string{"example.com/v1"}, KubeVersion: "v1.37.0"}},
 		Inputs: map[string]Input{"eu": {Manifests: []string{"web.yaml"}}},
+		nameAt: "spec.name", descriptionAt: "spec.description", namespaceAt: "spec.input.namespace",
 	}
 	if !reflect.DeepEqual(got, want) {
 		gotYAML, _ := yaml.Marshal(got)
@@ -351,6 +352,61 @@ func TestWhatIsNotHonouredIsNamed(t *testing.T) {
 	if err != nil || len(got.Unhonoured) != 1 || got.Unhonoured[0].Path != "spec.plugins.terraform" {
 		t.Errorf("not honoured: %v (%v), want spec.plugins.terraform alone", got, err)
 	}
+	got, err = Parse([]byte(application+indented("plugins: {kubernetes: {}, wait: {}, waitapproval: , analysis: {metrics: [a]}, scriptrun: [a]}")), v1alpha1.PipecdConfig{})
+	if err != nil || len(got.Unhonoured) != 2 || got.Unhonoured[0].Path != "spec.plugins.analysis" || got.Unhonoured[1].Path != "spec.plugins.scriptrun" {
+		t.Errorf("not honoured: %v (%v), want what the plugins analysis and scriptrun are told", got, err)
+	}
+}
+
+func TestWhatAnApplicationIsCalledOtherwiseIsNamed(t *testing.T) {
+	file := kubernetesApp + indented("name: shop\ndescription: All of it.\ninput: {namespace: prd}")
+	described := map[string]string{DescriptionAnnotation: "All of it."}
+	for name, test := range map[string]struct {
+		file string
+		app  metav1.ObjectMeta
+		want string
+	}{
+		"an application that is called so":   {file: file, app: metav1.ObjectMeta{Name: "shop", Namespace: "prd", Annotations: described}},
+		"another name":                       {file: file, app: metav1.ObjectMeta{Name: "web", Namespace: "prd", Annotations: described}, want: "spec.name is not honoured: the Application is called web"},
+		"another namespace":                  {file: file, app: metav1.ObjectMeta{Name: "shop", Namespace: "dev", Annotations: described}, want: "spec.input.namespace is not honoured: objects go to the namespace of the Application, dev"},
+		"no description":                     {file: file, app: metav1.ObjectMeta{Name: "shop", Namespace: "prd"}, want: "spec.description is not honoured: annotation kubernetes.io/description of the Application says what it is for"},
+		"a name in the metadata":             {file: strings.Replace(application, "spec:", "metadata: {name: shop}\nspec:", 1) + "  plugins: {kubernetes: {}}\n", app: metav1.ObjectMeta{Name: "web"}, want: "metadata.name is not honoured: the Application is called web"},
+		"a file that says nothing of itself": {file: kubernetesApp + "  input: {}\n", app: metav1.ObjectMeta{Name: "web", Namespace: "prd", Annotations: described}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse([]byte(test.file), v1alpha1.PipecdConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			for _, field := range got.Otherwise(&test.app) {
+				said = append(said, field.String())
+			}
+			if strings.Join(said, "\n") != test.want {
+				t.Errorf("not honoured: %q, want %q", said, test.want)
+			}
+		})
+	}
+}
+
+// What is written in two places is one thing, as long as both say the same.
+func TestWhatTheFileSaysTwiceIsTheSame(t *testing.T) {
+	for says, body := range map[string]string{
+		`spec.quickSync.multiTarget[0].kustomizeDir: Invalid value: "./c": resourceDir is "b"`:                 "quickSync: {multiTarget: [{provider: {name: a}, resourceDir: ./b, kustomizeDir: %s}]}|./c|b",
+		"spec.pipeline.stages[0].with.skipOn: Invalid value: spec.pipeline.stages[0].skipOn is another one":    "pipeline: {stages: [{name: K8S_SYNC, skipOn: {paths: [a]}, with: {skipOn: {paths: [%s]}}}]}|b|a",
+		`spec.pipeline.stages[0].with.timeout: Invalid value: "2m0s": spec.pipeline.stages[0].timeout is 1m0s`: "pipeline: {stages: [{name: WAIT_APPROVAL, timeout: 1m, with: {timeout: %s}}]}|2m|60s",
+		`spec.name: Invalid value: "web": metadata.name is "shop"`:                                             "name: %s|web|shop",
+		`spec.labels[env]: Invalid value: "dev": metadata.labels[env] is "prd"`:                                "labels: {env: %s}|dev|prd",
+	} {
+		parts := strings.Split(body, "|")
+		for i, value := range parts[1:] {
+			file := strings.Replace(kubernetesApp, "spec:", "metadata: {name: shop, labels: {env: prd}}\nspec:", 1) + indented(strings.Replace(parts[0], "%s", value, 1))
+			_, err := Parse([]byte(file), v1alpha1.PipecdConfig{})
+			if refused := err != nil && strings.Contains(err.Error(), says); i == 0 && !refused || i == 1 && err != nil {
+				t.Errorf("%s with %s: %v, want %s for the first of %v alone", parts[0], value, err, says, parts[1:])
+			}
+		}
+	}
 }
 
 // A VirtualService that has no name here is among the manifests, and nobody may apply it but a ServiceAccount that the Application names.
@@ -411,6 +467,8 @@ func TestWhatIsWrongIsNamedByItsPath(t *testing.T) {
 		"a template of an analysis":        {kubernetesApp + "  pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, metrics: [{template: {name: a}}]}}]}\n", "metrics[0].template"},
 		"a provider that nobody knows":     {kubernetesApp + "  pipeline: {stages: [{name: ANALYSIS, with: {duration: 1m, metrics: [{provider: prom, query: up, interval: 1m, expected: {max: 1}}]}}]}\n", `spec.pipeline.stages[0].with.metrics[0].provider: Invalid value: "prom": it is the name of a provider in the configuration of piped: write the address of its Prometheus server here, set spec.source.git.pipecd.analysisProviders[prom] of the Application to it, or import with --analysis-provider prom=URL`},
 		"a script without an image":        {kubernetesApp + "  pipeline: {stages: [{name: SCRIPT_RUN, with: {run: date}}]}\n", "spec.pipeline.stages[0].with.image: Required value: the script runs in a Job, not beside piped, and a Job needs an image: add it here, set spec.source.git.pipecd.scriptImage of the Application, or import with --script-image IMAGE"},
+		"a second document":                {kubernetesApp + "  name: a\n---\n# And another one.\n" + kubernetesApp + "  name: b\n", "line 7: it has several documents"},
+		"one on the line of its separator": {kubernetesApp + "  name: a\n--- {kind: KubernetesApp}\n", "it has several documents"},
 		"a file that is too large":         {strings.Repeat("#", mostBytes+1), "bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -418,6 +476,13 @@ func TestWhatIsWrongIsNamedByItsPath(t *testing.T) {
 				t.Errorf("error %v, want one that says %q", err, test.says)
 			}
 		})
+	}
+}
+
+func TestDocumentsOfNothingAreNone(t *testing.T) {
+	got, err := Parse([]byte("# The shop.\n---\n"+kubernetesApp+"  name: shop\n---\n# That is all.\n---\n"), v1alpha1.PipecdConfig{})
+	if err != nil || got.Name != "shop" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

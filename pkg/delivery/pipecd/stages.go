@@ -3,6 +3,7 @@ package pipecd
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -46,6 +47,9 @@ func (r *reading) stage(in *fields) v1alpha1.Stage {
 		return r.opaqueStage(in, with, out)
 	}
 	if within := r.skipOn(with); within != nil {
+		if in.has("skipOn") && !reflect.DeepEqual(in.values["skipOn"], with.values["skipOn"]) {
+			r.refuse(with.at("skipOn"), field.OmitValueType{}, fmt.Sprintf("%s is another one: write one of them, or the same twice", in.at("skipOn")))
+		}
 		out.SkipOn = within
 	}
 	out.Targets = r.targets(with)
@@ -55,6 +59,9 @@ func (r *reading) stage(in *fields) v1alpha1.Stage {
 	switch v1alpha1.CanonicalStageName(out.Name) {
 	case v1alpha1.StageWaitApproval, v1alpha1.StageAnalysis, v1alpha1.StageScriptRun:
 		if within := with.duration("timeout"); within != nil {
+			if out.Timeout != nil && *out.Timeout != *within {
+				r.refuse(with.at("timeout"), within.Duration.String(), fmt.Sprintf("%s is %s: write one of them, or the same twice", in.at("timeout"), out.Timeout.Duration))
+			}
 			out.Timeout = within
 		}
 	}

@@ -71,9 +71,15 @@ func (r *reading) target(entry *fields) string {
 		place.done()
 	}
 	for _, key := range []string{"resourceDir", "kustomizeDir"} {
-		if folder := entry.text(key); folder != "" {
-			out.Path = r.folder(entry.at(key), folder)
+		text := entry.text(key)
+		if text == "" {
+			continue
 		}
+		folder := r.folder(entry.at(key), text)
+		if out.Path != "" && out.Path != folder {
+			r.refuse(entry.at(key), text, fmt.Sprintf("resourceDir is %q: write one of them, or the same twice", out.Path))
+		}
+		out.Path = folder
 	}
 	manifests := entry.texts("manifests")
 	r.programs(entry)

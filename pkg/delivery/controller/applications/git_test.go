@@ -326,6 +326,17 @@ func TestAFileHasNoSecretSentWhereItsApplicationDoesNotSay(t *testing.T) {
 	}
 }
 
+func TestWhatTheFileCallsTheApplicationIsTold(t *testing.T) {
+	r := newRepository(t)
+	r.Commit("the first", map[string]string{"web/web.yaml": deployment, "web/app.pipecd.yaml": "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec: {name: My Shop, description: All of it., input: {namespace: prd}}\n"})
+	w := newWorld(t, repositories(t), r.application("web"))
+	want := "NotHonoured: spec.description is not honoured: annotation kubernetes.io/description of the Application says what it is for; " +
+		"spec.input.namespace is not honoured: objects go to the namespace of the Application, shop; spec.name is not honoured: the Application is called web"
+	if told := says(w.turn(), v1alpha1.ApplicationHonoured); told != want || w.revisionNames() != "web-v1" {
+		t.Errorf("condition Honoured says %q, want %q; revisions %q", told, want, w.revisionNames())
+	}
+}
+
 // changesOf are the files that a revision is said to change, and whether that is known.
 func (w *world) changesOf(revision string) (string, bool) {
 	w.Helper()

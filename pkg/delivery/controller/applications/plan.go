@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,13 +88,10 @@ func (p *plan) read(file *pipecd.Application) error {
 	if len(errs) > 0 {
 		return fmt.Errorf("%w: %w", sources.ErrFile, errs.ToAggregate())
 	}
-	for _, field := range file.Unhonoured {
+	for _, field := range append(slices.Clone(file.Unhonoured), file.Otherwise(&p.app.ObjectMeta)...) {
 		p.undone = append(p.undone, field.String())
 	}
 	p.undone = append(p.undone, read.Overridden(p.app.Spec, p.delivery)...)
-	if in := file.Input.Namespace; in != "" && in != p.app.Namespace {
-		p.undone = append(p.undone, fmt.Sprintf("input.namespace is not honoured: objects go to the namespace of the Application, %s", p.app.Namespace))
-	}
 	if spec.Trigger.Mode == v1alpha1.TriggerManual && p.app.Spec.Trigger.Mode != v1alpha1.TriggerManual {
 		p.undone = append(p.undone, "trigger.onCommit.disabled is not honoured: set spec.trigger.mode of the Application to Manual")
 	}
