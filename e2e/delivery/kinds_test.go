@@ -88,8 +88,8 @@ func TestApplicationsThatCannotMeanAnythingAreRefusedByPath(t *testing.T) {
 func TestAppliedApplicationsHaveTheirDefaultsAndApplyAgainWithoutAChange(t *testing.T) {
 	s := suite.Scenario(t)
 	s.Logical.KubectlInput(application, "apply", "--server-side", "-f", "-")
-	expect.Says(t, s.Logical.Kubectl("get", "app", "web", "-o", "jsonpath={.spec.rollback.when} {.spec.trigger} {.spec.source.git.interval} {.metadata.generation}"),
-		`Any {"concurrency":"Queue","mode":"Manual"} 1m0s 1`)
+	expect.Says(t, s.Logical.Kubectl("get", "app", "web", "-o", "jsonpath={.spec.trigger} {.spec.source.git.interval} {.metadata.generation}"),
+		`{"concurrency":"Queue","mode":"Manual"} 1m0s 1`)
 	s.Logical.KubectlInput(application, "apply", "--server-side", "-f", "-")
 	s.Logical.KubectlInput(strings.Replace(application, "onUnreachable: skip", "onUnreachable: fail", 1), "apply", "--server-side", "-f", "-")
 	expect.Says(t, s.Logical.Kubectl("get", "app", "web", "-o", "jsonpath={.metadata.generation} {.spec.pipeline.stages[3].failure.onUnreachable}"), "2 fail")

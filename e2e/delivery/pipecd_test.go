@@ -209,7 +209,7 @@ func TestAPipeCDFileIsImportedByTheCommand(t *testing.T) {
 		}
 		return nil
 	})
-	if app.Labels["env"] != "prd" || app.Labels["team"] != "product" || len(app.Spec.Targets) != 2 || !app.Spec.Prune {
+	if app.Labels["env"] != "prd" || app.Labels["team"] != "product" || len(app.Spec.Targets) != 2 || app.Spec.Prune != nil {
 		t.Errorf("it has labels %v and %+v", app.Labels, app.Spec)
 	}
 
@@ -232,6 +232,39 @@ func TestAProviderThatThereIsNotFailsBeforeAnythingIsApplied(t *testing.T) {
 	if got := expect.Runs(s, "east", "web"); got != "nothing" {
 		t.Errorf("cluster east runs %s", got)
 	}
+}
+
+// A pipeline leaves what is gone from git, unless a stage says otherwise. The next release without the pipeline deletes it.
+func TestAQuickSyncPrunesAndAPipelineDoesNot(t *testing.T) {
+	s := suite.Scenario(t)
+	patient := *s
+	patient.Logical = s.Logical.Within(2 * time.Minute)
+	file, _, _ := strings.Cut(pipecdFile, "  service:")
+	file += "  pipeline:\n    stages:\n      - name: K8S_PRIMARY_ROLLOUT\n"
+	r := gittest.New(t, "shop")
+	r.Commit("the first", microservice(file, "1"))
+	s.Logical.Apply(fromRepository(r.Serve(), "branch: main"))
+	awaitPhase(&patient, "web-v1", v1alpha1.ReleaseSucceeded)
+	awaitSelectors(s, "web-old", `{"app":"web"}`)
+
+	r.Git("rm", "--quiet", prd+"/base/old.yaml")
+	second := microservice(file, "2")
+	delete(second, prd+"/base/old.yaml")
+	second[prd+"/base/kustomization.yaml"] = "resources: [deployment.yaml, service.yaml]\n"
+	r.Commit("the second", second)
+	refresh(s)
+	released := awaitPhase(&patient, "web-v2", v1alpha1.ReleaseSucceeded)
+	if released.Status.Plan.Strategy != v1alpha1.StrategyPipeline || released.Status.Plan.Prune {
+		t.Errorf("the release went by %s and prunes: %t, want a pipeline that does not", released.Status.Plan.Strategy, released.Status.Plan.Prune)
+	}
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:2-hoge", "west": "1 of web:2-fuga"})
+	awaitSelectors(s, "web-old", `{"app":"web"}`)
+
+	r.Commit("the third", map[string]string{prd + "/base/service.yaml": strings.Replace(serviceFile("web"), "port: 80", "port: 81", 1)})
+	refresh(s)
+	awaitPhase(&patient, "web-v3", v1alpha1.ReleaseSucceeded)
+	awaitSelectors(s, "web-old", "none")
+	expect.Refused(t, s.Logical.Try("get", "service", "web-old"), "NotFound")
 }
 
 func TestNamesOfPipedAreForTheApplicationToSay(t *testing.T) {

@@ -1322,7 +1322,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 					},
 					"prune": {
 						SchemaProps: spec.SchemaProps{
-							Description: "prune deletes objects that an earlier revision had and the revision that is released no longer has. If unset, they stay.",
+							Description: "prune says whether objects are deleted that an earlier revision had and the revision that is released no longer has, however it is released. If unset, they stay, except that quickSync.prune of an app.pipecd.yaml has releases without the pipeline delete them, and prune of a stage has that stage do so.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5803,7 +5803,7 @@ func schema_manifold_apis_delivery_v1alpha1_RevisionDelivery(ref common.Referenc
 					},
 					"prune": {
 						SchemaProps: spec.SchemaProps{
-							Description: "prune deletes what earlier revisions brought to a target and the revision that is released does not have.",
+							Description: "prune says whether a release without the pipeline deletes what earlier revisions brought to a target and the revision that is released does not have.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -6033,7 +6033,7 @@ func schema_manifold_apis_delivery_v1alpha1_Rollback(ref common.ReferenceCallbac
 				Properties: map[string]spec.Schema{
 					"when": {
 						SchemaProps: spec.SchemaProps{
-							Description: "when is Any, which rolls back as soon as a stage fails; All, which does so only if the stage has succeeded in none of its clusters, where those that are skipped, or whose wave has not begun, have not; or Never. Defaults to Any.\n\nPossible enum values:\n - `\"All\"` takes it back only when a stage fails that has succeeded in none of its clusters.\n - `\"Any\"` takes it back when a stage fails, which is when more clusters have failed than the stage bears.\n - `\"Never\"` leaves it to somebody.",
+							Description: "when is Any, which rolls back as soon as a stage fails; All, which does so only if the stage has succeeded in none of its clusters, where those that are skipped, or whose wave has not begun, have not; or Never. If unset, it is what autoRollback of an app.pipecd.yaml says, and Any without one.\n\nPossible enum values:\n - `\"All\"` takes it back only when a stage fails that has succeeded in none of its clusters.\n - `\"Any\"` takes it back when a stage fails, which is when more clusters have failed than the stage bears.\n - `\"Never\"` leaves it to somebody.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"All", "Any", "Never"},

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/ptr"
 
 	delivery "github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
@@ -35,7 +36,7 @@ func TestAnApplicationNamesWhomItsWriterMayBe(t *testing.T) {
 		}
 		return out
 	}
-	prunes := func(spec *delivery.ApplicationSpec) { spec.Prune = true }
+	prunes := func(spec *delivery.ApplicationSpec) { spec.Prune = ptr.To(true) }
 	stopped := func(spec *delivery.ApplicationSpec) { spec.Suspend, spec.Revision = true, "web-v1" }
 	for name, test := range map[string]struct {
 		object, old runtime.Object

@@ -97,9 +97,10 @@ type ApplicationSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Notifications []Notification `json:"notifications,omitempty"`
-	// prune deletes objects that an earlier revision had and the revision that is released no longer has. If unset, they stay.
+	// prune says whether objects are deleted that an earlier revision had and the revision that is released no longer has, however it is released. If unset,
+	// they stay, except that quickSync.prune of an app.pipecd.yaml has releases without the pipeline delete them, and prune of a stage has that stage do so.
 	// +optional
-	Prune bool `json:"prune,omitempty"`
+	Prune *bool `json:"prune,omitempty"`
 	// suspend stops all automation: the source is not checked for changes, and nothing is released or healed. A release that is in progress pauses.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`

@@ -66,11 +66,6 @@ func SetDefaults_Trigger(trigger *Trigger) {
 	trigger.Concurrency = cmp.Or(trigger.Concurrency, ConcurrencyQueue)
 }
 
-// SetDefaults_Rollback takes back every release that fails.
-func SetDefaults_Rollback(rollback *Rollback) {
-	rollback.When = cmp.Or(rollback.When, RollbackAny)
-}
-
 // SetDefaults_Traffic lets variants answer what they have begun with.
 func SetDefaults_Traffic(traffic *Traffic) {
 	if traffic.DrainSeconds == nil {

@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 	}{
 		"an application that says nothing": {
 			object: &Application{},
-			want: `{"metadata":{},"spec":{"source":{},"trigger":{"mode":"Automatic","concurrency":"Queue"},"rollback":{"when":"Any"},` +
+			want: `{"metadata":{},"spec":{"source":{},"trigger":{"mode":"Automatic","concurrency":"Queue"},"rollback":{},` +
 				`"variantLabel":{"key":"delivery.manifold.dev/variant","primaryValue":"primary","canaryValue":"canary","baselineValue":"baseline"},` +
 				`"revisionHistoryLimit":10,"releaseHistoryLimit":10,"progressDeadlineSeconds":600},"status":{}}`,
 		},
@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 			}},
 			want: `{"metadata":{},"spec":{"source":{"git":{"url":"https://git.example/shop.git","interval":"1m0s"}},` +
 				`"pipeline":{"stages":[{"name":"K8S_SYNC","failure":{"maxFailures":1,"onUnreachable":"wait","unreachableSeconds":30}}]},` +
-				`"trigger":{"mode":"Automatic","concurrency":"Queue"},"rollback":{"when":"Any"},"traffic":{"method":"Replicas","drainSeconds":30},` +
+				`"trigger":{"mode":"Automatic","concurrency":"Queue"},"rollback":{},"traffic":{"method":"Replicas","drainSeconds":30},` +
 				`"workloads":[{"kind":"Deployment","name":"web"}],` +
 				`"variantLabel":{"key":"delivery.manifold.dev/variant","primaryValue":"primary","canaryValue":"canary","baselineValue":"baseline"},` +
 				`"notifications":[{"name":"ops","type":"Webhook","secretRef":{"name":"ops"}}],` +

@@ -141,9 +141,9 @@ type RevisionDelivery struct {
 	// drift says what happens when clusters no longer have what was released.
 	// +optional
 	Drift *Drift `json:"drift,omitempty"`
-	// prune deletes what earlier revisions brought to a target and the revision that is released does not have.
+	// prune says whether a release without the pipeline deletes what earlier revisions brought to a target and the revision that is released does not have.
 	// +optional
-	Prune bool `json:"prune,omitempty"`
+	Prune *bool `json:"prune,omitempty"`
 	// plugins are the plugins that the file has options for, of those that the application uses.
 	// +optional
 	// +listType=map

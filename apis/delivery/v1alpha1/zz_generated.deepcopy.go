@@ -527,6 +527,11 @@ func (in *ApplicationSpec) DeepCopyInto(out *ApplicationSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Prune != nil {
+		in, out := &in.Prune, &out.Prune
+		*out = new(bool)
+		**out = **in
+	}
 	if in.RevisionHistoryLimit != nil {
 		in, out := &in.RevisionHistoryLimit, &out.RevisionHistoryLimit
 		*out = new(int32)
@@ -2488,6 +2493,11 @@ func (in *RevisionDelivery) DeepCopyInto(out *RevisionDelivery) {
 		in, out := &in.Drift, &out.Drift
 		*out = new(Drift)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.Prune != nil {
+		in, out := &in.Prune, &out.Prune
+		*out = new(bool)
+		**out = **in
 	}
 	if in.Plugins != nil {
 		in, out := &in.Plugins, &out.Plugins

@@ -38,7 +38,6 @@ func SetObjectDefaults_Application(in *Application) {
 		}
 	}
 	SetDefaults_Trigger(&in.Spec.Trigger)
-	SetDefaults_Rollback(&in.Spec.Rollback)
 	if in.Spec.Traffic != nil {
 		SetDefaults_Traffic(in.Spec.Traffic)
 	}
@@ -70,7 +69,6 @@ func SetObjectDefaults_ApplicationRevision(in *ApplicationRevision) {
 				}
 			}
 		}
-		SetDefaults_Rollback(&in.Spec.Delivery.Rollback)
 		if in.Spec.Delivery.Traffic != nil {
 			SetDefaults_Traffic(in.Spec.Delivery.Traffic)
 		}
@@ -110,7 +108,6 @@ func SetObjectDefaults_Release(in *Release) {
 				SetDefaults_FailurePolicy(a.Failure)
 			}
 		}
-		SetDefaults_Rollback(&in.Status.Plan.Rollback)
 	}
 }
 

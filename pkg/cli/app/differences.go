@@ -64,6 +64,8 @@ type planChange struct {
 	Action action `json:"action"`
 	// Diff is a unified diff of what there is and what there would be.
 	Diff string `json:"diff,omitempty"`
+	// Reason says why the object is left.
+	Reason string `json:"reason,omitempty"`
 	// Error says why that cannot be told.
 	Error string `json:"error,omitempty"`
 }
@@ -85,7 +87,7 @@ type planner struct {
 	reader    *contents.Reader
 	trier     trier
 	namespace string
-	prune     bool
+	prunes    prunes
 	// drift compares with what is live above, whatever a target has, and leaves out what spec says of that and what autoscalers set.
 	drift  bool
 	spec   *v1alpha1.Drift
@@ -139,7 +141,7 @@ func (p *planner) target(ctx context.Context, name, from, to string) planTarget 
 	out.Changes = append(out.Changes, p.sends(ctx, wanted)...)
 	for _, content := range had {
 		if title := compare.Title(content.Object); before[title].Object != nil {
-			out.Changes = append(out.Changes, p.removal(title))
+			out.Changes = append(out.Changes, p.removal(name, title))
 		}
 	}
 	return out
@@ -219,11 +221,11 @@ func autoscaled(of []contents.Content) map[string]bool {
 	return copies.Autoscaled(objects)
 }
 
-func (p *planner) removal(title string) planChange {
-	if p.prune {
+func (p *planner) removal(target, title string) planChange {
+	if p.prunes.in(target) {
 		return planChange{Object: title, Action: deleted}
 	}
-	return planChange{Object: title, Action: left}
+	return planChange{Object: title, Action: left, Reason: p.prunes.why}
 }
 
 // withoutOverlays leaves out, of differences from what is live above, objects that are there as one of the targets has them: there is one object
@@ -359,7 +361,7 @@ func (t *planTarget) body() string {
 		case deleted:
 			fmt.Fprintf(&out, "- %s is deleted\n", c.Object)
 		case left:
-			fmt.Fprintf(&out, "= %s is left there, as spec.prune is unset\n", c.Object)
+			fmt.Fprintf(&out, "= %s is left there, as %s\n", c.Object, c.Reason)
 		default:
 			out.WriteString(c.Diff)
 		}

@@ -106,7 +106,7 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewSimpleClientset(v7, v8)
 			p := newPlanner(manifests.New(t.Context(), client, kubefake.NewSimpleClientset()), &test.world, "shop")
-			p.prune, p.drift, p.spec = test.prune, test.drift, test.spec
+			p.prunes, p.drift, p.spec = prunes{all: test.prune, why: leftUnset}, test.drift, test.spec
 			found := &plan{Application: "web", Revision: "web-v8"}
 			for _, target := range all {
 				found.Targets = append(found.Targets, p.target(t.Context(), target, test.from, "web-v8"))

@@ -57,7 +57,8 @@ func newPlanCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobr
 			Show what a release of a revision would change, target by target. The server tries to apply its manifests, with your rights, and
 			keeps nothing. What a target has is the revision that is live there, or what there is if none is known to be.
 
-			Values of Secrets are masked. What a target has and the revision does not is deleted if spec.prune is set.
+			Values of Secrets are masked. What a target has and the revision does not is deleted if spec.prune, quickSync.prune of an
+			app.pipecd.yaml or a stage of the pipeline says so, as the release would go.
 
 			Clusters are listed that join a target with the next release to it, and those that the next release to all targets leaves, as
 			far as you may list clusters.
@@ -188,7 +189,10 @@ func (o *PlanOptions) Run(ctx context.Context) (bool, error) {
 func (o *PlanOptions) targets(ctx context.Context, application *v1alpha1.Application, head *v1alpha1.ApplicationRevision, found *plan) {
 	p := newPlanner(manifests.New(ctx, o.client, o.core), &o.trier, o.Namespace)
 	spec := read.Spec(application.Spec, head)
-	p.prune, p.drift, p.spec, p.options = application.Spec.Prune, o.drift, spec.Drift, read.Copies(spec)
+	p.drift, p.spec, p.options = o.drift, spec.Drift, read.Copies(spec)
+	if !o.drift {
+		p.prunes = prunesOf(p.reader, application, head)
+	}
 	p.routes = traffic.Maker{Namespace: o.Namespace, Name: o.Name, Traffic: spec.Traffic}
 	_, p.routes.Subset = p.options.Selecting(delivery.Primary)
 	for i := range head.Spec.Targets {

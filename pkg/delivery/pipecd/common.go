@@ -45,11 +45,19 @@ func (r *reading) planner(spec *fields) {
 	matcher.done()
 }
 
-// autoRollback is on unless a file turns it off.
+// autoRollback is read in either of its places. It is on where no file says so.
 func (r *reading) autoRollback(in *fields) {
-	if on := in.flag("autoRollback"); in.has("autoRollback") && !on {
-		r.out.Spec.Rollback.When = v1alpha1.RollbackNever
+	on, when := in.flag("autoRollback"), v1alpha1.RollbackNever
+	if !in.has("autoRollback") {
+		return
 	}
+	if on {
+		when = v1alpha1.RollbackAny
+	}
+	if other := r.out.Spec.Rollback.When; other != "" && other != when {
+		r.refuse(in.at("autoRollback"), on, "it is said otherwise in another place: write one of them, or the same twice")
+	}
+	r.out.Spec.Rollback.When = when
 }
 
 func (r *reading) trigger(spec *fields) {

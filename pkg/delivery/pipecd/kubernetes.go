@@ -85,9 +85,7 @@ func withoutPlugins(spec *fields) map[string]any {
 func (r *reading) kubernetes(in *fields) {
 	r.input(in.object("input"))
 	quick := in.object("quickSync")
-	if quick.flag("prune") {
-		r.out.Spec.Prune = true
-	}
+	r.prune(quick)
 	if quick.flag("addVariantLabelToSelector") {
 		r.selects = quick.at("addVariantLabelToSelector")
 	}
@@ -100,6 +98,18 @@ func (r *reading) kubernetes(in *fields) {
 	r.variantLabel(in)
 	r.trafficRouting(in)
 	in.ignore("all objects of a target go to its clusters", "resourceRoutes")
+}
+
+// prune is about releases without the pipeline. A plugin of Kubernetes and the spec beside it may both say so.
+func (r *reading) prune(quick *fields) {
+	prune := quick.flag("prune")
+	if !quick.has("prune") {
+		return
+	}
+	if r.out.Prune != nil && *r.out.Prune != prune {
+		r.refuse(quick.at("prune"), prune, "it is said otherwise in another place: write one of them, or the same twice")
+	}
+	r.out.Prune = &prune
 }
 
 func (r *reading) input(input *fields) {

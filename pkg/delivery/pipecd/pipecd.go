@@ -24,6 +24,9 @@ type Application struct {
 	Labels            map[string]string
 	// Spec is without a source: the file does not say where it lies.
 	Spec v1alpha1.ApplicationSpec
+	// Prune says whether a release without the pipeline deletes what its revision does not have, nil if the file does not say. The field of the spec, which is
+	// about all releases, is unset.
+	Prune *bool
 	// Input says how the manifests of all targets are rendered, Inputs what is different at targets, by their names.
 	Input  Input
 	Inputs map[string]Input

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
@@ -202,7 +203,6 @@ input:
 			Planner:  &v1alpha1.Planner{AlwaysUsePipeline: true, CommitMatcher: &v1alpha1.CommitMatcher{QuickSync: "^docs:", Pipeline: "^feat:"}},
 			Trigger:  v1alpha1.Trigger{Paths: []string{"shared/**"}, Ignores: []string{"**/*.md"}},
 			Rollback: v1alpha1.Rollback{When: v1alpha1.RollbackNever},
-			Prune:    true,
 			Targets:  []v1alpha1.Target{hoge, {Name: "eu", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": "eu"}}}},
 			Pipeline: &v1alpha1.Pipeline{Stages: []v1alpha1.Stage{
 				{Name: "K8S_CANARY_ROLLOUT", ID: "canary", Desc: "A few.", Targets: []string{"hoge"}, With: raw(`{"createService":true,` +
@@ -225,6 +225,7 @@ input:
 		},
 		Input:  Input{Namespace: "shop", Chart: Chart{Path: "charts/web", Release: "web", ValuesFiles: []string{"prd.yaml"}, APIVersions: []string{"example.com/v1"}, KubeVersion: "v1.37.0"}},
 		Inputs: map[string]Input{"eu": {Manifests: []string{"web.yaml"}}},
+		Prune:  ptr.To(true),
 		nameAt: "spec.name", descriptionAt: "spec.description", namespaceAt: "spec.input.namespace",
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -395,6 +396,8 @@ func TestWhatTheFileSaysTwiceIsTheSame(t *testing.T) {
 		`spec.quickSync.multiTarget[0].kustomizeDir: Invalid value: "./c": resourceDir is "b"`:                 "quickSync: {multiTarget: [{provider: {name: a}, resourceDir: ./b, kustomizeDir: %s}]}|./c|b",
 		"spec.pipeline.stages[0].with.skipOn: Invalid value: spec.pipeline.stages[0].skipOn is another one":    "pipeline: {stages: [{name: K8S_SYNC, skipOn: {paths: [a]}, with: {skipOn: {paths: [%s]}}}]}|b|a",
 		`spec.pipeline.stages[0].with.timeout: Invalid value: "2m0s": spec.pipeline.stages[0].timeout is 1m0s`: "pipeline: {stages: [{name: WAIT_APPROVAL, timeout: 1m, with: {timeout: %s}}]}|2m|60s",
+		"spec.input.autoRollback: Invalid value: true":                                                         "planner: {autoRollback: false}\ninput: {autoRollback: %s}|true|false",
+		"spec.quickSync.prune: Invalid value: false":                                                           "plugins: {kubernetes: {quickSync: {prune: true}}}\nquickSync: {prune: %s}|false|true",
 		`spec.name: Invalid value: "web": metadata.name is "shop"`:                                             "name: %s|web|shop",
 		`spec.labels[env]: Invalid value: "dev": metadata.labels[env] is "prd"`:                                "labels: {env: %s}|dev|prd",
 	} {
@@ -428,6 +431,15 @@ func TestWhoAppliesAVirtualServiceIsAskedFor(t *testing.T) {
 		}
 		if told := len(got.Unhonoured) == 1 && got.Unhonoured[0].Path == test.want && strings.Contains(got.Unhonoured[0].Why, "spec.serviceAccountName"); told != (test.want != "") || test.want == "" && len(got.Unhonoured) > 0 {
 			t.Errorf("%s: not honoured: %v, want %q", name, got.Unhonoured, test.want)
+		}
+	}
+}
+
+func TestAutoRollbackThatIsWrittenOutIsMeant(t *testing.T) {
+	for body, want := range map[string]v1alpha1.RollbackWhen{"planner: {}": "", "planner: {autoRollback: true}": v1alpha1.RollbackAny, "input: {autoRollback: false}": v1alpha1.RollbackNever} {
+		got, err := Parse([]byte(kubernetesApp+indented(body)), v1alpha1.PipecdConfig{})
+		if err != nil || got.Spec.Rollback.When != want {
+			t.Errorf("%s becomes %+v (%v), want %q", body, got, err, want)
 		}
 	}
 }

@@ -41,6 +41,21 @@ type Change struct {
 	Opinions []Opinion
 }
 
+// ChangeOf is what of an application, its stages and the origin of a revision the strategy depends on. The origin may be nil.
+func ChangeOf(spec *v1alpha1.ApplicationSpec, stages []delivery.Stage, origin *v1alpha1.Origin) Change {
+	out := Change{Stages: stages, Opaque: spec.PluginsOnly}
+	if origin != nil {
+		out.Message = origin.Message
+	}
+	if spec.Planner != nil {
+		out.Always = spec.Planner.AlwaysUsePipeline
+		if matcher := spec.Planner.CommitMatcher; matcher != nil {
+			out.PipelineOn, out.QuickOn = matcher.Pipeline, matcher.QuickSync
+		}
+	}
+	return out
+}
+
 // Opinion is what a plugin says of a change.
 type Opinion struct {
 	Plugin string

@@ -5,7 +5,7 @@ import (
 )
 
 // Spec is what an application says, and what the file beside the manifests of one of its revisions says where the application itself does not.
-// Whoever releases a revision goes by it. The revision may be nil.
+// Whoever releases a revision goes by it, and by Prunes for what the release deletes, which depends on how it goes. The revision may be nil.
 func Spec(spec v1alpha1.ApplicationSpec, revision *v1alpha1.ApplicationRevision) v1alpha1.ApplicationSpec {
 	if revision == nil {
 		return spec
@@ -41,10 +41,9 @@ func With(spec v1alpha1.ApplicationSpec, file *v1alpha1.RevisionDelivery) v1alph
 	if file.Trigger != nil && len(out.Trigger.Paths)+len(out.Trigger.Ignores) == 0 {
 		out.Trigger.Paths, out.Trigger.Ignores = file.Trigger.Paths, file.Trigger.Ignores
 	}
-	if (out.Rollback.When == "" || out.Rollback.When == v1alpha1.RollbackAny) && file.Rollback.When != "" {
+	if out.Rollback.When == "" {
 		out.Rollback = file.Rollback
 	}
-	out.Prune = out.Prune || file.Prune
 	for i := range out.Plugins { // which plugins there are is for the Application to say: whoever writes it has the right to use them
 		for _, of := range file.Plugins {
 			if plugin := &out.Plugins[i]; plugin.Name == of.Name && len(plugin.DeployTargets) == 0 {

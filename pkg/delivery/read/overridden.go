@@ -34,6 +34,7 @@ func Overridden(own v1alpha1.ApplicationSpec, file *v1alpha1.RevisionDelivery) [
 		{"trigger.onCommit.paths", "trigger.paths", file.Trigger != nil, asked.Trigger.Paths, counts.Trigger.Paths},
 		{"trigger.onCommit.ignores", "trigger.ignores", file.Trigger != nil, asked.Trigger.Ignores, counts.Trigger.Ignores},
 		{"planner.autoRollback", "rollback.when", file.Rollback.When != "", asked.Rollback.When, counts.Rollback.When},
+		{"quickSync.prune", "prune", file.Prune != nil, file.Prune, or(own.Prune, file.Prune)},
 	} {
 		if of.set && !equality.Semantic.DeepEqual(of.asked, of.counts) {
 			out = append(out, fmt.Sprintf("%s of app.pipecd.yaml is not honoured: spec.%s of the Application says otherwise, and comes first", of.file, of.field))

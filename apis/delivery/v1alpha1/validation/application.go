@@ -181,6 +181,9 @@ func validatePatterns(patterns []string, path *field.Path) field.ErrorList {
 }
 
 func validateRollback(rollback v1alpha1.Rollback, path *field.Path) field.ErrorList {
+	if rollback.When == "" {
+		return nil // as the application file says, if there is one
+	}
 	return fields.OneOf(rollback.When, path.Child("when"), v1alpha1.RollbackAny, v1alpha1.RollbackAll, v1alpha1.RollbackNever)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/apis/internal/fields"
@@ -47,7 +48,7 @@ func validatePlugins(spec *v1alpha1.ApplicationSpec, path *field.Path) field.Err
 		set   bool
 	}{
 		{path.Child("targets"), len(spec.Targets) > 0}, {path.Child("traffic"), spec.Traffic != nil}, {path.Child("service"), spec.Service != nil},
-		{path.Child("workloads"), len(spec.Workloads) > 0}, {path.Child("drift"), spec.Drift != nil}, {path.Child("prune"), spec.Prune},
+		{path.Child("workloads"), len(spec.Workloads) > 0}, {path.Child("drift"), spec.Drift != nil}, {path.Child("prune"), ptr.Deref(spec.Prune, false)},
 		{path.Child("source", "selector"), spec.Source.Selector != nil},
 	} {
 		if given.set {

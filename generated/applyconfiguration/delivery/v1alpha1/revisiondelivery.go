@@ -27,7 +27,7 @@ type RevisionDeliveryApplyConfiguration struct {
 	VariantLabel *VariantLabelApplyConfiguration `json:"variantLabel,omitempty"`
 	// drift says what happens when clusters no longer have what was released.
 	Drift *DriftApplyConfiguration `json:"drift,omitempty"`
-	// prune deletes what earlier revisions brought to a target and the revision that is released does not have.
+	// prune says whether a release without the pipeline deletes what earlier revisions brought to a target and the revision that is released does not have.
 	Prune *bool `json:"prune,omitempty"`
 	// plugins are the plugins that the file has options for, of those that the application uses.
 	Plugins []ApplicationPluginApplyConfiguration `json:"plugins,omitempty"`

@@ -12,7 +12,7 @@ import (
 // Rollback says when a failed release is rolled back. A rollback goes to all targets at once, and succeeds if it succeeds in at least one.
 type RollbackApplyConfiguration struct {
 	// when is Any, which rolls back as soon as a stage fails; All, which does so only if the stage has succeeded in none of its clusters, where those that are
-	// skipped, or whose wave has not begun, have not; or Never. Defaults to Any.
+	// skipped, or whose wave has not begun, have not; or Never. If unset, it is what autoRollback of an app.pipecd.yaml says, and Any without one.
 	When *deliveryv1alpha1.RollbackWhen `json:"when,omitempty"`
 }
 

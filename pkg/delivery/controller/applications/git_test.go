@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/internal/caches"
@@ -208,7 +209,7 @@ spec:
 		t.Fatalf("revisions %q: %s", w.revisionNames(), says(app, v1alpha1.ApplicationRendered))
 	}
 	spec := caches.All[*v1alpha1.ApplicationRevision](w.view.revisions)[0].Spec
-	if len(spec.Targets) != 2 || spec.Delivery == nil || len(spec.Delivery.Pipeline.Stages) != 1 || !spec.Delivery.Prune {
+	if len(spec.Targets) != 2 || spec.Delivery == nil || len(spec.Delivery.Pipeline.Stages) != 1 || !ptr.Deref(spec.Delivery.Prune, false) {
 		t.Errorf("the revision has targets %+v and is delivered by %+v", spec.Targets, spec.Delivery)
 	}
 	if got := says(app, v1alpha1.ApplicationHonoured); !strings.Contains(got, "spec.timeout is not honoured") {

@@ -75,7 +75,7 @@ func (p *plan) read(file *pipecd.Application) error {
 	p.delivery = &v1alpha1.RevisionDelivery{
 		Targets: spec.Targets, Pipeline: spec.Pipeline, Planner: spec.Planner, Rollback: spec.Rollback, Traffic: spec.Traffic, Service: spec.Service,
 		Plugins:   spec.Plugins,
-		Workloads: spec.Workloads, VariantLabel: spec.VariantLabel, Drift: spec.Drift, Prune: spec.Prune, Labels: file.Labels,
+		Workloads: spec.Workloads, VariantLabel: spec.VariantLabel, Drift: spec.Drift, Prune: file.Prune, Labels: file.Labels,
 	}
 	if trigger := spec.Trigger; len(trigger.Paths)+len(trigger.Ignores) > 0 {
 		p.delivery.Trigger = &v1alpha1.RevisionTrigger{Paths: trigger.Paths, Ignores: trigger.Ignores}

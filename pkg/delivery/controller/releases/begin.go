@@ -249,16 +249,8 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	change := planner.Change{Asked: string(release.Spec.Strategy), Stages: known, Opaque: spec.PluginsOnly}
-	if origin := revision.Spec.Origin; origin != nil {
-		change.Message = origin.Message
-	}
-	if spec.Planner != nil {
-		change.Always = spec.Planner.AlwaysUsePipeline
-		if matcher := spec.Planner.CommitMatcher; matcher != nil {
-			change.PipelineOn, change.QuickOn = matcher.Pipeline, matcher.QuickSync
-		}
-	}
+	change := planner.ChangeOf(&spec, known, revision.Spec.Origin)
+	change.Asked = string(release.Spec.Strategy)
 	var err error
 	if change.New, err = c.revisions.rendered(revision); err != nil {
 		return nil, err
@@ -278,8 +270,8 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 		}
 	}
 	plan := &v1alpha1.ReleasePlan{
-		Rollback: spec.Rollback, Prune: spec.Prune,
-		ProgressDeadlineSeconds: ptr.Deref(spec.ProgressDeadlineSeconds, int32(defaultProgress/time.Second)), MinReadySeconds: spec.MinReadySeconds,
+		Rollback: spec.Rollback, MinReadySeconds: spec.MinReadySeconds,
+		ProgressDeadlineSeconds: ptr.Deref(spec.ProgressDeadlineSeconds, int32(defaultProgress/time.Second)),
 	}
 	if plan.Rollback.When == "" {
 		plan.Rollback.When = v1alpha1.RollbackAny
@@ -292,6 +284,7 @@ func (c *Controller) plan(app *v1alpha1.Application, release *v1alpha1.Release, 
 	if err != nil {
 		return nil, err
 	}
+	plan.Prune = read.Prunes(spec, revision.Spec.Delivery, plan.Strategy)
 	if err := carriedOut(spec.Traffic, plan.Stages, change.New); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	manifold "github.com/manifold-dev/manifold/apis/manifold/v1alpha1"
@@ -255,7 +256,7 @@ func TestObjectsOfCustomKindsThatNoRevisionHasAreDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, both...)
-			w.firstGizmo(func(app *v1alpha1.Application) { app.Spec.Prune = test.prune }, "")
+			w.firstGizmo(func(app *v1alpha1.Application) { app.Spec.Prune = ptr.To(test.prune) }, "")
 			if test.theirs {
 				other := w.gizmos.whole["one"].DeepCopy()
 				other.SetOwnerReferences(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/objects"
 	"github.com/manifold-dev/manifold/pkg/delivery/controller/releases/trials"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -68,5 +69,5 @@ func prunesEverywhere(plan *v1alpha1.ReleasePlan, set delivery.Set, places []del
 			return false
 		}
 	}
-	return slices.ContainsFunc(plan.Stages, func(stage v1alpha1.Stage) bool { return len(stage.Targets) == 0 && prunesIn(&stage) })
+	return slices.ContainsFunc(plan.Stages, func(stage v1alpha1.Stage) bool { return len(stage.Targets) == 0 && read.StagePrunes(&stage) })
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
@@ -35,16 +36,16 @@ func TestTheRightToDeleteIsAskedForBeforeAnythingIsApplied(t *testing.T) {
 		holds  []string
 		want   string
 	}{
-		"what it prunes": {change: func(app *v1alpha1.Application) { app.Spec.Prune = true }, keeps: "roles", holds: []string{settings, deploymentOf("two")}, want: lacksRoles},
+		"what it prunes": {change: func(app *v1alpha1.Application) { app.Spec.Prune = ptr.To(true) }, keeps: "roles", holds: []string{settings, deploymentOf("two")}, want: lacksRoles},
 		"what a stage of it prunes": {
 			change: pipeline(stage("K8S_PRIMARY_ROLLOUT", "primary", `{"prune":true}`)), keeps: "roles", holds: []string{settings, deploymentOf("two")}, want: lacksRoles,
 		},
-		"what it has still":         {change: func(app *v1alpha1.Application) { app.Spec.Prune = true }, keeps: "roles", holds: []string{settings, deploymentOf("two"), roleOf("get")}},
+		"what it has still":         {change: func(app *v1alpha1.Application) { app.Spec.Prune = ptr.To(true) }, keeps: "roles", holds: []string{settings, deploymentOf("two"), roleOf("get")}},
 		"what it leaves":            {change: func(*v1alpha1.Application) {}, keeps: "roles", holds: []string{settings, deploymentOf("two")}},
-		"what it prunes, and may":   {change: func(app *v1alpha1.Application) { app.Spec.Prune = true }, keeps: "rolebindings", holds: []string{settings, deploymentOf("two")}},
+		"what it prunes, and may":   {change: func(app *v1alpha1.Application) { app.Spec.Prune = ptr.To(true) }, keeps: "rolebindings", holds: []string{settings, deploymentOf("two")}},
 		"a copy that it takes away": {change: canary, keeps: "deployments", holds: []string{settings, deploymentOf("two"), roleOf("get")}, want: "spec.serviceAccountName: Deployment/web-canary, which a stage makes as a copy, and another one takes away: ServiceAccount robot may not delete it"},
 		"what nobody deletes any more": {
-			change: func(app *v1alpha1.Application) { app.Spec.Prune, app.Spec.ServiceAccountName = true, "" }, holds: []string{settings, deploymentOf("two")},
+			change: func(app *v1alpha1.Application) { app.Spec.Prune, app.Spec.ServiceAccountName = ptr.To(true), "" }, holds: []string{settings, deploymentOf("two")},
 			want: "spec.serviceAccountName: Role/reader, which web-v2 does not have: it is deleted as a ServiceAccount alone: set spec.serviceAccountName",
 		},
 	} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 )
@@ -70,7 +71,7 @@ func TestARoleThatIsNotAsItWasReleasedIsShownAndPutBack(t *testing.T) {
 func TestARoleThatNoRevisionHasAnyMoreIsPruned(t *testing.T) {
 	for _, prune := range []bool{false, true} {
 		w := newWorld(t, both...)
-		w.firstRole(func(app *v1alpha1.Application) { app.Spec.Prune = prune })
+		w.firstRole(func(app *v1alpha1.Application) { app.Spec.Prune = ptr.To(prune) })
 		theirs := w.reader()
 		theirs.Name, theirs.UID, theirs.OwnerReferences = "theirs", "another", nil
 		w.add(w.informer(roles), theirs)

@@ -4,11 +4,11 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/manifold-dev/manifold/apis/delivery/v1alpha1"
 	"github.com/manifold-dev/manifold/pkg/delivery"
 	"github.com/manifold-dev/manifold/pkg/delivery/copies"
+	"github.com/manifold-dev/manifold/pkg/delivery/read"
 	"github.com/manifold-dev/manifold/pkg/delivery/wanted"
 )
 
@@ -21,7 +21,7 @@ func prunedBy(revision string, status *v1alpha1.ReleaseStatus, set delivery.Set)
 	prunes := map[string]bool{}
 	for i := range status.Plan.Stages {
 		stage := &status.Plan.Stages[i]
-		prunes[v1alpha1.StageID(stage, i)] = prunesIn(stage)
+		prunes[v1alpha1.StageID(stage, i)] = read.StagePrunes(stage)
 	}
 	for i := range status.Stages {
 		if !prunes[status.Stages[i].ID] {
@@ -36,21 +36,6 @@ func prunedBy(revision string, status *v1alpha1.ReleaseStatus, set delivery.Set)
 		}
 	}
 	return out
-}
-
-// prunesIn reports whether a stage deletes what its revision does not have.
-func prunesIn(stage *v1alpha1.Stage) bool {
-	options, errs := v1alpha1.DecodeOptions(stage, field.NewPath("with"))
-	if len(errs) > 0 {
-		return false
-	}
-	switch o := options.(type) {
-	case *v1alpha1.SyncOptions:
-		return o.Prune
-	case *v1alpha1.PrimaryRolloutOptions:
-		return o.Prune
-	}
-	return false
 }
 
 // prunesAll reports whether every cluster that runs the primary is pruned, so that nobody needs what no revision has.

@@ -301,7 +301,7 @@ func TestPruneDeletesWhatARevisionNoLongerHas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, both...)
 			w.given(func(app *v1alpha1.Application) {
-				if app.Spec.Prune = test.prune; test.stages != nil {
+				if app.Spec.Prune = ptr.To(test.prune); test.stages != nil {
 					pipeline(test.stages...)(app)
 				}
 			}, both...)
@@ -314,6 +314,50 @@ func TestPruneDeletesWhatARevisionNoLongerHas(t *testing.T) {
 			w.settled()
 			if found, err := w.store.Of(web); err != nil || len(found) != 1+test.want {
 				t.Errorf("%d objects are there, %v", len(found), err)
+			}
+		})
+	}
+}
+
+// What a file says of quick syncs says nothing of its pipeline. The next quick sync deletes what a pipeline has left.
+func TestAFilePrunesByReleasesWithoutThePipelineAlone(t *testing.T) {
+	const config = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"colours"},"data":{"a":"b"}}`
+	for name, test := range map[string]struct {
+		own           *bool
+		after, atLast int
+	}{
+		"as the file says":                       {after: 2, atLast: 1},
+		"the Application says so of all":         {own: ptr.To(true), after: 1, atLast: 1},
+		"the Application says that nothing goes": {own: ptr.To(false), after: 2, atLast: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, both...)
+			w.given(func(app *v1alpha1.Application) {
+				app.Spec.Prune = test.own
+				pipeline(stage(v1alpha1.StagePrimaryRollout, "primary", ""))(app)
+			}, both...)
+			w.revise(1, both, config, deploymentOf("one"))
+			w.revise(2, both, deploymentOf("two"))
+			for _, name := range []string{"web-v1", "web-v2"} {
+				revision, err := w.ours.Delivery().V1alpha1().ApplicationRevisions().Lister().ApplicationRevisions("shop").Get(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				revision.Spec.Delivery = &v1alpha1.RevisionDelivery{Prune: ptr.To(true)}
+			}
+			w.asks("web-a", "web-v1", nil)
+			w.until("web-a", v1alpha1.ReleaseSucceeded)
+			for _, step := range []struct {
+				release  string
+				strategy v1alpha1.ReleaseStrategy
+				want     int
+			}{{"web-b", v1alpha1.StrategyPipeline, test.after}, {"web-c", v1alpha1.StrategyQuickSync, test.atLast}} {
+				w.asks(step.release, "web-v2", func(release *v1alpha1.Release) { release.Spec.Strategy = step.strategy })
+				w.until(step.release, v1alpha1.ReleaseSucceeded)
+				w.settled()
+				if found, err := w.store.Of(web); err != nil || len(found) != step.want {
+					t.Errorf("after a release by %s there are %d objects, want %d (%v)", step.strategy, len(found), step.want, err)
+				}
 			}
 		})
 	}
