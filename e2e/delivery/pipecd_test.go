@@ -267,6 +267,39 @@ func TestAQuickSyncPrunesAndAPipelineDoesNot(t *testing.T) {
 	expect.Refused(t, s.Logical.Try("get", "service", "web-old"), "NotFound")
 }
 
+func TestAFileOfAnotherNameIsRead(t *testing.T) {
+	s := suite.Scenario(t)
+	patient := *s
+	patient.Logical = s.Logical.Within(2 * time.Minute)
+	const file = `apiVersion: pipecd.dev/v1beta1
+kind: KubernetesApp
+spec:
+  name: web
+  input: {manifests: [deployment.yaml]}
+  quickSync: {multiTarget: [{provider: {name: east}}]}
+`
+	r := gittest.New(t, "shop")
+	r.Commit("the first", map[string]string{
+		prd + "/prd.pipecd.yaml": file, prd + "/dev.pipecd.yaml": file,
+		prd + "/deployment.yaml": webDeployment("web:1", 1), prd + "/other.yaml": serviceFile("other"),
+	})
+	url := r.Serve()
+	expect.Refused(t, s.Logical.TryCLI("app", "import", filepath.Join(r.Dir, prd), "--git-url", url, "--git-path", prd), "name one of the files that there are: dev.pipecd.yaml, prd.pipecd.yaml")
+	said := s.Logical.CLI("app", "import", filepath.Join(r.Dir, prd, "prd.pipecd.yaml"), "--git-url", url, "--git-path", prd, "--git-branch", "main", "--strict", "--apply")
+	expect.Says(t, said, "application/web imported")
+	awaitPhase(&patient, "web-v1", v1alpha1.ReleaseSucceeded)
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1", "west": "nothing"})
+	expect.Refused(t, s.Logical.Try("get", "service", "other"), "NotFound")
+	awaitApp(s, "all of the file is honoured", func(app v1alpha1.Application) error {
+		if !meta.IsStatusConditionTrue(app.Status.Conditions, v1alpha1.ApplicationHonoured) {
+			return fmt.Errorf("conditions are %+v", app.Status.Conditions)
+		}
+		return nil
+	})
+	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"source":{"git":{"pipecd":null}}}}`)
+	awaitTold(s, v1alpha1.ApplicationHonoured, "prd.pipecd.yaml is not honoured: the application file is app.pipecd.yaml, unless spec.source.git.pipecd.file names another one")
+}
+
 func TestNamesOfPipedAreForTheApplicationToSay(t *testing.T) {
 	framework.Long(t)
 	s := suite.Scenario(t)

@@ -2158,7 +2158,7 @@ func schema_manifold_apis_delivery_v1alpha1_GitSource(ref common.ReferenceCallba
 					},
 					"pipecd": {
 						SchemaProps: spec.SchemaProps{
-							Description: "pipecd has what an app.pipecd.yaml in the folder refers to and PipeCD reads from the configuration of piped.",
+							Description: "pipecd says which application file of PipeCD is read in the folder, and has what that refers to and PipeCD reads from the configuration of piped.",
 							Ref:         ref(v1alpha1.PipecdConfig{}.OpenAPIModelName()),
 						},
 					},
@@ -2550,9 +2550,16 @@ func schema_manifold_apis_delivery_v1alpha1_PipecdConfig(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PipecdConfig is what an app.pipecd.yaml refers to and does not hold.",
+				Description: "PipecdConfig is what an app.pipecd.yaml does not hold: how it is called, and what it refers to.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"file": {
+						SchemaProps: spec.SchemaProps{
+							Description: "file is the name of the application file in the folder, without a path: NAME.pipecd.yaml, or .pipe.yaml. Defaults to app.pipecd.yaml, which need not be there. A file that is named has to be.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"analysisProviders": {
 						SchemaProps: spec.SchemaProps{
 							Description: "analysisProviders are the addresses of Prometheus servers, by the names that the metrics of stages ANALYSIS have for them.",

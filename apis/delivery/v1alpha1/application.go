@@ -176,13 +176,17 @@ type GitSource struct {
 	// API server. The repository is polled every interval all the same.
 	// +optional
 	Webhook *GitWebhook `json:"webhook,omitempty"`
-	// pipecd has what an app.pipecd.yaml in the folder refers to and PipeCD reads from the configuration of piped.
+	// pipecd says which application file of PipeCD is read in the folder, and has what that refers to and PipeCD reads from the configuration of piped.
 	// +optional
 	Pipecd *PipecdConfig `json:"pipecd,omitempty"`
 }
 
-// PipecdConfig is what an app.pipecd.yaml refers to and does not hold.
+// PipecdConfig is what an app.pipecd.yaml does not hold: how it is called, and what it refers to.
 type PipecdConfig struct {
+	// file is the name of the application file in the folder, without a path: NAME.pipecd.yaml, or .pipe.yaml. Defaults to app.pipecd.yaml, which need not be
+	// there. A file that is named has to be.
+	// +optional
+	File string `json:"file,omitempty"`
 	// analysisProviders are the addresses of Prometheus servers, by the names that the metrics of stages ANALYSIS have for them.
 	// +optional
 	AnalysisProviders map[string]string `json:"analysisProviders,omitempty"`

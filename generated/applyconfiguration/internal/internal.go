@@ -607,6 +607,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: string
+    - name: file
+      type:
+        scalar: string
     - name: scriptImage
       type:
         scalar: string

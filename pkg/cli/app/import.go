@@ -32,9 +32,6 @@ import (
 	"github.com/manifold-dev/manifold/pkg/delivery/pipecd"
 )
 
-// pipecdFile is how PipeCD calls its application files.
-const pipecdFile = "app.pipecd.yaml"
-
 // importManager is the field manager of applications that were imported.
 const importManager = "manifold-app-import"
 
@@ -63,6 +60,8 @@ type ImportOptions struct {
 	Apply bool
 
 	subject subject
+	// file is the path of the file.
+	file string
 }
 
 func newImportCommand(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
@@ -144,7 +143,11 @@ func (o *ImportOptions) Run(ctx context.Context) error {
 	for _, name := range o.Plugins {
 		uses.Plugins = append(uses.Plugins, v1alpha1.PluginNameOf(name))
 	}
-	read, err := readPipecd(o.Dir, o.Config, uses)
+	var err error
+	if o.file, err = pipecdIn(o.Dir); err != nil {
+		return err
+	}
+	read, err := readPipecd(o.file, o.Config, uses)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, pluginAdvice(err))
 	}
@@ -200,8 +203,8 @@ func (o *ImportOptions) application(read *pipecd.Application) (*v1alpha1.Applica
 		application.Name = o.Name
 	}
 	git := o.Git
-	if len(o.Config.AnalysisProviders) > 0 || o.Config.ScriptImage != "" {
-		git.Pipecd = &o.Config // the file is read from there as well
+	if config := o.config(); len(config.AnalysisProviders) > 0 || config.ScriptImage != "" || config.File != "" {
+		git.Pipecd = &config // the file is read from there as well
 	}
 	if o.Branch != "" {
 		git.Ref = &v1alpha1.GitRef{Branch: o.Branch}
@@ -220,6 +223,15 @@ func (o *ImportOptions) metadata(read *pipecd.Application) *metav1.ObjectMeta {
 	out := &metav1.ObjectMeta{Namespace: o.subject.Namespace, Name: read.Name, Labels: read.Labels}
 	if read.Description != "" {
 		out.Annotations = map[string]string{pipecd.DescriptionAnnotation: read.Description}
+	}
+	return out
+}
+
+// config is what the server is to know to read the file as well.
+func (o *ImportOptions) config() v1alpha1.PipecdConfig {
+	out := o.Config
+	if name := filepath.Base(o.file); name != v1alpha1.PipecdFile {
+		out.File = name
 	}
 	return out
 }
@@ -269,17 +281,36 @@ func causes(err error) []error {
 	return []error{err}
 }
 
-// readPipecd reads the file in a folder, or the file itself.
-func readPipecd(dir string, config v1alpha1.PipecdConfig, uses pipecd.Uses) (*pipecd.Application, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, err
-	} else if info.IsDir() {
-		dir = filepath.Join(dir, pipecdFile)
+// pipecdIn is the path of the file in a folder, or of the file itself.
+func pipecdIn(dir string) (string, error) {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return dir, err
 	}
-	file, err := os.Open(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no %s; name the folder that it is in", dir)
+	file := filepath.Join(dir, v1alpha1.PipecdFile)
+	_, err = os.Stat(file)
+	if !errors.Is(err, os.ErrNotExist) {
+		return file, err
 	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	var others []string
+	for _, entry := range entries {
+		if v1alpha1.IsPipecdFile(entry.Name()) {
+			others = append(others, entry.Name())
+		}
+	}
+	if len(others) > 0 {
+		return "", fmt.Errorf("there is no %s; name one of the files that there are: %s", file, text.Line(strings.Join(others, ", "), longest))
+	}
+	return "", fmt.Errorf("there is no %s; name the folder that it is in", file)
+}
+
+// readPipecd reads the file.
+func readPipecd(path string, config v1alpha1.PipecdConfig, uses pipecd.Uses) (*pipecd.Application, error) {
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -287,11 +318,11 @@ func readPipecd(dir string, config v1alpha1.PipecdConfig, uses pipecd.Uses) (*pi
 	const most = 1<<20 + 1 // what is longer is refused by the reader of it
 	content, err := io.ReadAll(io.LimitReader(file, most))
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", dir, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	read, err := pipecd.ParseFor(content, config, uses)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return read, nil
 }

@@ -37,12 +37,20 @@ func TestImport(t *testing.T) {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, pipecdFile), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, v1alpha1.PipecdFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return folder
 	}
 	good := write("good", pipecdApp)
+	other := write("other", pipecdApp)
+	if err := os.Rename(filepath.Join(other, v1alpha1.PipecdFile), filepath.Join(other, "prd.pipecd.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(dir, "plain.yaml")
+	if err := os.WriteFile(plain, []byte(pipecdApp), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	elsewhere := write("elsewhere", pipecdApp+"  input: {namespace: prd}\n")
 	lossy := write("lossy", pipecdApp+"  eventWatcher:\n  - matcher: {name: image}\n    handler: {type: GIT_UPDATE}\n")
 	piped := write("piped", strings.Replace(strings.Replace(pipecdApp, "  name: shop\n", "  name: shop\n  description: All of it.\n  labels: {env: prd, team: 'A & B', kind: KUBERNETES}\n", 1),
@@ -78,8 +86,11 @@ spec:
 		code      int
 	}{
 		"a folder":                               {options: ImportOptions{Dir: good, Branch: "main"}, golden: "import"},
-		"the file itself":                        {options: ImportOptions{Dir: filepath.Join(good, pipecdFile), Branch: "main"}, golden: "import"},
+		"the file itself":                        {options: ImportOptions{Dir: filepath.Join(good, v1alpha1.PipecdFile), Branch: "main"}, golden: "import"},
 		"what is not honoured":                   {options: ImportOptions{Dir: lossy, Branch: "main"}, golden: "import", warning: "spec.eventWatcher is not honoured"},
+		"a file of another name":                 {options: ImportOptions{Dir: filepath.Join(other, "prd.pipecd.yaml"), Branch: "main"}, golden: "import-named"},
+		"a folder of another name":               {options: ImportOptions{Dir: other}, wantError: "name one of the files that there are: prd.pipecd.yaml"},
+		"a name of other files":                  {options: ImportOptions{Dir: plain}, wantError: `spec.source.git.pipecd.file: Invalid value: "plain.yaml": must be the name of a file in the folder, NAME.pipecd.yaml or .pipe.yaml`},
 		"another namespace":                      {options: ImportOptions{Dir: elsewhere, Strict: true}, warning: "spec.input.namespace is not honoured: objects go to the namespace of the Application, shop", wantError: "error: 1 fields of ", code: 2},
 		"and strictly":                           {options: ImportOptions{Dir: lossy, Strict: true}, warning: "spec.eventWatcher is not honoured", wantError: "error: 1 fields of ", code: 2},
 		"a folder without it":                    {options: ImportOptions{Dir: dir}, wantError: "there is no " + dir},

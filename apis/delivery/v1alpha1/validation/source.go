@@ -24,6 +24,7 @@ import (
 const (
 	shortestInterval = 10 * time.Second
 	longestPath      = 1024
+	longestFile      = 255
 	longestRange     = 250
 	mostProviders    = 100
 )
@@ -88,6 +89,11 @@ func validateGit(git *v1alpha1.GitSource, at *field.Path) field.ErrorList {
 
 func validatePipecd(config *v1alpha1.PipecdConfig, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if file := config.File; len(file) > longestFile {
+		errs = append(errs, field.TooLong(at.Child("file"), "", longestFile))
+	} else if file != "" && (!v1alpha1.IsPipecdFile(file) || strings.ContainsAny(file, "/\\\x00\n")) {
+		errs = append(errs, field.Invalid(at.Child("file"), file, "must be the name of a file in the folder, NAME.pipecd.yaml or .pipe.yaml"))
+	}
 	providers, secrets := at.Child("analysisProviders"), at.Child("analysisSecrets")
 	if len(config.AnalysisProviders) > mostProviders {
 		errs = append(errs, field.TooMany(providers, len(config.AnalysisProviders), mostProviders))

@@ -65,7 +65,12 @@ func TestValidateSource(t *testing.T) {
 		"a webhook that names none": {
 			spec: "source: {git: {url: https://git.example/a, webhook: {}}}", want: []string{"spec.source.git.webhook.secretRef.name: Required value"},
 		},
-		"what piped would know": {spec: "source: {git: {url: https://git.example/a, pipecd: {analysisProviders: {prom: 'https://prometheus.example'}, scriptImage: 'alpine:3'}}}"},
+		"an application file with a name of its own": {spec: "source: {git: {url: https://git.example/a, pipecd: {file: prd.pipecd.yaml}}}"},
+		"the oldest name of one":                     {spec: "source: {git: {url: https://git.example/a, pipecd: {file: .pipe.yaml}}}"},
+		"an application file of any name":            {spec: "source: {git: {url: https://git.example/a, pipecd: {file: app.yaml}}}", want: []string{`spec.source.git.pipecd.file: Invalid value: "app.yaml": must be the name of a file in the folder`}},
+		"an application file elsewhere":              {spec: "source: {git: {url: https://git.example/a, pipecd: {file: ../app.pipecd.yaml}}}", want: []string{`spec.source.git.pipecd.file: Invalid value: "../app.pipecd.yaml"`}},
+		"an application file with a long name":       {spec: "source: {git: {url: https://git.example/a, pipecd: {file: " + strings.Repeat("a", 250) + ".pipecd.yaml}}}", want: []string{"spec.source.git.pipecd.file: Too long"}},
+		"what piped would know":                      {spec: "source: {git: {url: https://git.example/a, pipecd: {analysisProviders: {prom: 'https://prometheus.example'}, scriptImage: 'alpine:3'}}}"},
 		"providers that are none": {
 			spec: "source: {git: {url: https://git.example/a, pipecd: {analysisProviders: {a: prometheus, b: 'https://a:b@c', '': 'https://c'}}}}",
 			want: []string{

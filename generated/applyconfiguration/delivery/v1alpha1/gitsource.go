@@ -26,7 +26,7 @@ type GitSourceApplyConfiguration struct {
 	// webhook lets GitHub, GitLab or another git server announce pushes, so that they are noticed at once: it sends them to /hooks/git/NAMESPACE/NAME of the
 	// API server. The repository is polled every interval all the same.
 	Webhook *GitWebhookApplyConfiguration `json:"webhook,omitempty"`
-	// pipecd has what an app.pipecd.yaml in the folder refers to and PipeCD reads from the configuration of piped.
+	// pipecd says which application file of PipeCD is read in the folder, and has what that refers to and PipeCD reads from the configuration of piped.
 	Pipecd *PipecdConfigApplyConfiguration `json:"pipecd,omitempty"`
 }
 

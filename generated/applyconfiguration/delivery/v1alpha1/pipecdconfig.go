@@ -5,8 +5,11 @@ package v1alpha1
 // PipecdConfigApplyConfiguration represents a declarative configuration of the PipecdConfig type for use
 // with apply.
 //
-// PipecdConfig is what an app.pipecd.yaml refers to and does not hold.
+// PipecdConfig is what an app.pipecd.yaml does not hold: how it is called, and what it refers to.
 type PipecdConfigApplyConfiguration struct {
+	// file is the name of the application file in the folder, without a path: NAME.pipecd.yaml, or .pipe.yaml. Defaults to app.pipecd.yaml, which need not be
+	// there. A file that is named has to be.
+	File *string `json:"file,omitempty"`
 	// analysisProviders are the addresses of Prometheus servers, by the names that the metrics of stages ANALYSIS have for them.
 	AnalysisProviders map[string]string `json:"analysisProviders,omitempty"`
 	// analysisSecrets are the names of Secrets in the namespace of the application with the credentials for these servers, by the same names. Whoever
@@ -20,6 +23,14 @@ type PipecdConfigApplyConfiguration struct {
 // apply.
 func PipecdConfig() *PipecdConfigApplyConfiguration {
 	return &PipecdConfigApplyConfiguration{}
+}
+
+// WithFile sets the File field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the File field is set to the value of the last call.
+func (b *PipecdConfigApplyConfiguration) WithFile(value string) *PipecdConfigApplyConfiguration {
+	b.File = &value
+	return b
 }
 
 // WithAnalysisProviders puts the entries into the AnalysisProviders field in the declarative configuration

@@ -1,6 +1,7 @@
 package applications
 
 import (
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -324,6 +325,40 @@ func TestAFileHasNoSecretSentWhereItsApplicationDoesNotSay(t *testing.T) {
 	w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.Pipecd.AnalysisSecrets = nil })
 	if w.turn(); w.revisionNames() != "web-v1 web-v2" || strings.Contains(with(), "secretRef") {
 		t.Errorf("revisions are %q, the last one with %s", w.revisionNames(), with())
+	}
+}
+
+func TestTheApplicationNamesItsFile(t *testing.T) {
+	file := func(name, cluster string) string {
+		return fmt.Sprintf("apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec: {name: %s, quickSync: {multiTarget: [{provider: {name: %s}}]}}\n", name, cluster)
+	}
+	r := newRepository(t)
+	r.Commit("the first", map[string]string{"web/web.yaml": deployment, "web/prd.pipecd.yaml": file("web", "east"), "web/dev.pipecd.yaml": file("web", "west")})
+	w := newWorld(t, repositories(t), r.application("web"))
+	got := w.turn()
+	for _, name := range []string{"prd.pipecd.yaml", "dev.pipecd.yaml"} {
+		want := name + " is not honoured: the application file is app.pipecd.yaml, unless spec.source.git.pipecd.file names another one"
+		if told := says(got, v1alpha1.ApplicationHonoured); !strings.Contains(told, want) {
+			t.Errorf("condition Honoured says %q, want %q", told, want)
+		}
+	}
+	// The same commit, and another file: what it says is a part of the next revision.
+	for i, name := range []string{"prd.pipecd.yaml", "dev.pipecd.yaml"} {
+		w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.Pipecd = &v1alpha1.PipecdConfig{File: name} })
+		got = w.turn()
+		made := caches.Named[*v1alpha1.ApplicationRevision](w.view.revisions, fmt.Sprintf("shop/web-v%d", i+2))
+		if made == nil || made.Spec.Delivery == nil || made.Spec.Delivery.Targets[0].Name != []string{"east", "west"}[i] {
+			t.Fatalf("%s: there are %s: %s", name, w.revisionNames(), says(got, v1alpha1.ApplicationRendered))
+		}
+		if told := says(got, v1alpha1.ApplicationHonoured); told != "" {
+			t.Errorf("%s: condition Honoured says %q", name, told)
+		}
+	}
+	w.change(func(spec *v1alpha1.ApplicationSpec) {
+		spec.Source.Git.Pipecd = &v1alpha1.PipecdConfig{File: "uat.pipecd.yaml"}
+	})
+	if told, want := says(w.turn(), v1alpha1.ApplicationRendered), `there is no "web/uat.pipecd.yaml", which spec.source.git.pipecd.file names`; !strings.Contains(told, want) {
+		t.Errorf("condition Rendered says %q, want %q", told, want)
 	}
 }
 

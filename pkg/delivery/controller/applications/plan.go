@@ -50,6 +50,9 @@ func planOf(app *v1alpha1.Application, found *sources.Found) (*plan, error) {
 			return nil, err
 		}
 	}
+	for _, name := range found.Unread {
+		out.undone = append(out.undone, fmt.Sprintf("%s is not honoured: the application file is %s, unless spec.source.git.pipecd.file names another one", name, v1alpha1.PipecdFile))
+	}
 	if found.File == nil && len(app.Spec.Plugins) > 0 {
 		out.delivery = &v1alpha1.RevisionDelivery{Plugins: app.Spec.Plugins} // what plugins are to read is a part of the revision
 	}

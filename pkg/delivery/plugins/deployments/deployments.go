@@ -20,9 +20,6 @@ const Piped = "manifold"
 // ErrFiles is wrapped by errors about files of a revision that no other attempt will give to a plugin.
 var ErrFiles = errors.New("the files cannot be given to plugins")
 
-// ConfigFile is the name of the application file.
-const ConfigFile = "app.pipecd.yaml"
-
 const (
 	// longestHash bounds what stands for a commit where there is none. Plugins put commits into values of labels.
 	longestHash = 40
@@ -56,7 +53,7 @@ func Of(r Release) *model.Deployment {
 		out.Trigger.Commander = by.User
 	}
 	if r.Running != nil {
-		out.RunningCommitHash, out.RunningConfigFilename = Commit(r.Running), ConfigFile
+		out.RunningCommitHash, out.RunningConfigFilename = Commit(r.Running), app.Spec.Source.Git.ApplicationFile()
 	}
 	if r.Plan == nil {
 		return out
@@ -101,7 +98,7 @@ func commit(revision *v1alpha1.ApplicationRevision, made int64) *model.Commit {
 
 // gitPath is where files come from. A path has at least two characters and does not begin with a slash.
 func gitPath(app *v1alpha1.Application, revision *v1alpha1.ApplicationRevision) *model.ApplicationGitPath {
-	out := &model.ApplicationGitPath{Repo: &model.ApplicationGitRepository{Id: app.Namespace}, Path: app.Name, ConfigFilename: ConfigFile}
+	out := &model.ApplicationGitPath{Repo: &model.ApplicationGitRepository{Id: app.Namespace}, Path: app.Name, ConfigFilename: app.Spec.Source.Git.ApplicationFile()}
 	if origin := revision.Spec.Origin; origin != nil {
 		out.Repo.Remote, out.Repo.Branch = origin.URL, origin.Ref
 		out.Path = cmp.Or(strings.Trim(origin.Path, "/"), out.Path)

@@ -43,6 +43,18 @@ func demanded(t *testing.T, of *model.Deployment) {
 	}
 }
 
+func TestADeploymentNamesTheApplicationFile(t *testing.T) {
+	for want, git := range map[string]*v1alpha1.GitSource{
+		"app.pipecd.yaml": nil, "prd.pipecd.yaml": {URL: "https://git.example/shop.git", Pipecd: &v1alpha1.PipecdConfig{File: "prd.pipecd.yaml"}},
+	} {
+		app := &v1alpha1.Application{Spec: v1alpha1.ApplicationSpec{Source: v1alpha1.Source{Git: git}}}
+		got := Of(Release{Application: app, Release: &v1alpha1.Release{}, Revision: &v1alpha1.ApplicationRevision{}, Running: &v1alpha1.ApplicationRevision{}})
+		if got.GetGitPath().GetConfigFilename() != want || got.GetRunningConfigFilename() != want {
+			t.Errorf("it is %q, and %q runs, want %q", got.GetGitPath().GetConfigFilename(), got.GetRunningConfigFilename(), want)
+		}
+	}
+}
+
 func TestADeploymentHasWhatPluginsDemand(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	for name, origin := range map[string]*v1alpha1.Origin{

@@ -113,7 +113,8 @@ func (s *Sources) fill(ctx context.Context, dir string, app *v1alpha1.Applicatio
 	if err != nil {
 		return nil, err
 	}
-	file := path.Join(folder, deployments.ConfigFile)
+	name := app.Spec.Source.Git.ApplicationFile()
+	file := path.Join(folder, name)
 	config, err := configIn(root, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		if config, err = s.application(app, revision); err == nil {
@@ -126,7 +127,7 @@ func (s *Sources) fill(ctx context.Context, dir string, app *v1alpha1.Applicatio
 	at := filepath.Join(dir, repository)
 	return &source.DeploymentSource{
 		ApplicationDirectory: filepath.Join(at, filepath.FromSlash(folder)), CommitHash: deployments.Commit(revision), ApplicationConfig: config,
-		ApplicationConfigFilename: deployments.ConfigFile, SharedConfigDirectory: filepath.Join(at, shared),
+		ApplicationConfigFilename: name, SharedConfigDirectory: filepath.Join(at, shared),
 	}, nil
 }
 

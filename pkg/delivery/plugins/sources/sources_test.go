@@ -87,6 +87,24 @@ func below(t *testing.T, dir string) string {
 	return strings.Join(out, " ")
 }
 
+func TestAPluginIsToldHowTheApplicationFileIsCalled(t *testing.T) {
+	const config = "kind: Application\nspec: {plugins: {toy: {depth: 3}}}\n"
+	s, _ := made(t, fstest.MapFS{"web/app.pipecd.yaml": {Data: []byte("kind: Application\n")}, "web/prd.pipecd.yaml": {Data: []byte(config)}})
+	named := app(func(app *v1alpha1.Application) {
+		app.Spec.Source.Git.Pipecd = &v1alpha1.PipecdConfig{File: "prd.pipecd.yaml"}
+	})
+	got, clean, err := s.Prepare(t.Context(), named, revision(&v1alpha1.Origin{URL: "https://git.example/shop.git", Path: "web", Commit: commit}), "toy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got.ApplicationConfig) != config || got.ApplicationConfigFilename != "prd.pipecd.yaml" {
+		t.Errorf("it is told of %s, which says %s", got.ApplicationConfigFilename, got.ApplicationConfig)
+	}
+	if err := clean(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAPluginGetsACopyOfTheCommitForEachCall(t *testing.T) {
 	config := "kind: Application\nspec: {plugins: {toy: {depth: 2}}} # as it is\n"
 	s, _ := made(t, fstest.MapFS{

@@ -74,6 +74,7 @@ func (g Git) Read(ctx context.Context, app *v1alpha1.Application) (*Found, error
 		out.Close()
 		return nil, err
 	}
+	out.Unread = otherFiles(tree, source)
 	out.Content = func(patterns []string) (string, []string, error) { return contentOf(tree, source.Path, patterns) }
 	out.Bundle = func(target v1alpha1.Target, options render.Options) (*render.Bundle, error) {
 		return render.Gather(tree, path.Join(source.Path, target.Path), options)
@@ -176,10 +177,10 @@ func originOf(source *v1alpha1.GitSource, from git.Origin) *v1alpha1.Origin {
 	return out
 }
 
-// fileName is that of the application file, and mostFile bounds it, in bytes.
+// mostFile bounds the application file, in bytes, and mostUnread the names of others that are told.
 const (
-	fileName = "app.pipecd.yaml"
-	mostFile = 1 << 20
+	mostFile   = 1 << 20
+	mostUnread = 10
 )
 
 // fileIn reads the application file in the folder of a source, if there is one.
@@ -188,12 +189,15 @@ func fileIn(tree fs.FS, app *v1alpha1.Application) (*pipecd.Application, error) 
 	for i := range app.Spec.Plugins {
 		uses.Plugins = append(uses.Plugins, app.Spec.Plugins[i].Name)
 	}
-	name := path.Join(source.Path, fileName)
+	name := path.Join(source.Path, source.ApplicationFile())
 	file, err := tree.Open(name)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
+	absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid)
+	switch {
+	case absent && source.Pipecd != nil && source.Pipecd.File != "":
+		return nil, fmt.Errorf("%w: there is no %q, which spec.source.git.pipecd.file names", ErrFile, name)
+	case absent:
 		return nil, nil // a folder that is none is told by whoever renders it
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
 	}
 	defer file.Close()
@@ -206,6 +210,24 @@ func fileIn(tree fs.FS, app *v1alpha1.Application) (*pipecd.Application, error) 
 		return nil, fmt.Errorf("%w: %q: %w", ErrFile, name, err)
 	}
 	return found, nil
+}
+
+// otherFiles are the application files in the folder of a source that are not read. Who names one of several has chosen: the others are of other applications.
+func otherFiles(tree fs.FS, source *v1alpha1.GitSource) []string {
+	if source.Pipecd != nil && source.Pipecd.File != "" {
+		return nil
+	}
+	entries, err := fs.ReadDir(tree, path.Join(".", source.Path))
+	if err != nil {
+		return nil // which whoever renders the folder tells
+	}
+	var out []string
+	for _, entry := range entries {
+		if name := entry.Name(); len(out) < mostUnread && name != v1alpha1.PipecdFile && v1alpha1.IsPipecdFile(name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // ChartFrom returns the path of a chart from the folder that names it, of one that is named from the root of the repository.

@@ -24,6 +24,8 @@ type Found struct {
 	Origin *v1alpha1.Origin
 	// File is what the application file beside the manifests says, nil if there is none.
 	File *pipecd.Application
+	// Unread are the names of other application files in the folder, where the Application does not say which of them is its own.
+	Unread []string
 	// Plain says that the manifests are JSON which the API has taken in, so that there is nothing to be afraid of in reading them.
 	Plain bool
 	// Bundle gathers what a target is rendered from.
