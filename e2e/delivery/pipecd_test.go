@@ -267,6 +267,29 @@ func TestAQuickSyncPrunesAndAPipelineDoesNot(t *testing.T) {
 	expect.Refused(t, s.Logical.Try("get", "service", "web-old"), "NotFound")
 }
 
+func TestAFileNamesNoTargetsButThoseOfItsApplication(t *testing.T) {
+	s := suite.Scenario(t)
+	patient := *s
+	patient.Logical = s.Logical.Within(2 * time.Minute)
+	r := gittest.New(t, "shop")
+	file, _, _ := strings.Cut(pipecdFile, "  service:")
+	r.Commit("the first", microservice(file, "1"))
+	s.Logical.Apply(fromRepository(r.Serve(), "branch: main") + "  targets: [{name: first, cluster: east}]\n")
+	awaitTold(s, v1alpha1.ApplicationRendered, `spec.quickSync.multiTarget[1]: Invalid value: "west": is none of spec.targets of the Application, which has first`)
+	expect.Refused(t, s.Logical.Try("get", "deployment", "web"), "NotFound")
+	if got := s.Logical.Kubectl("get", "releases,applicationrevisions", "-o", "name"); strings.TrimSpace(got) != "" {
+		t.Errorf("there are %s", got)
+	}
+	if got := expect.Runs(s, "east", "web"); got != "nothing" {
+		t.Errorf("cluster east runs %s", got)
+	}
+
+	// The folders are for the file to say.
+	s.Logical.Kubectl("patch", "application", "web", "--type=merge", "-p", `{"spec":{"targets":[{"name":"first","cluster":"east"},{"name":"west","cluster":"west"}]}}`)
+	awaitPhase(&patient, "web-v1", v1alpha1.ReleaseSucceeded)
+	expect.AwaitRuns(s, "web", map[string]string{"east": "1 of web:1-hoge", "west": "1 of web:1-fuga"})
+}
+
 func TestAFileOfAnotherNameIsRead(t *testing.T) {
 	s := suite.Scenario(t)
 	patient := *s

@@ -1191,7 +1191,7 @@ func schema_manifold_apis_delivery_v1alpha1_ApplicationSpec(ref common.Reference
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "targets are the clusters that the application goes to, one by one or in groups. Without any, there is one target, called \"default\", whose clusters are chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy.",
+							Description: "targets are the clusters that the application goes to, one by one or in groups. Without any, there is one target, called \"default\", whose clusters are chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy. Where an app.pipecd.yaml names targets, they must be among these, by the name of the cluster or of the target; without any here, they are those of the file.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -6817,7 +6817,7 @@ func schema_manifold_apis_delivery_v1alpha1_Target(ref common.ReferenceCallback)
 					},
 					"path": {
 						SchemaProps: spec.SchemaProps{
-							Description: "path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to that folder.",
+							Description: "path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to the one that an app.pipecd.yaml names for the target, or to that folder.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

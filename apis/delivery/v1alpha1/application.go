@@ -47,7 +47,8 @@ type ApplicationSpec struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 	// targets are the clusters that the application goes to, one by one or in groups. Without any, there is one target, called "default", whose clusters are
-	// chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy.
+	// chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy. Where an app.pipecd.yaml names targets, they must be among
+	// these, by the name of the cluster or of the target; without any here, they are those of the file.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -261,7 +262,8 @@ type Target struct {
 	// it, with the next release. Immediately does so at once, by a release for this cluster alone. Defaults to NextRelease.
 	// +optional
 	Follow FollowPolicy `json:"follow,omitempty"`
-	// path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to that folder.
+	// path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to the one that an app.pipecd.yaml names for the target,
+	// or to that folder.
 	// +optional
 	Path string `json:"path,omitempty"`
 	// patches change the manifests for this target.

@@ -27,6 +27,8 @@ type Application struct {
 	// Prune says whether a release without the pipeline deletes what its revision does not have, nil if the file does not say. The field of the spec, which is
 	// about all releases, is unset.
 	Prune *bool
+	// Named are the paths of the fields that name targets first, by the names of the targets.
+	Named map[string]string
 	// Input says how the manifests of all targets are rendered, Inputs what is different at targets, by their names.
 	Input  Input
 	Inputs map[string]Input
@@ -111,7 +113,7 @@ func ParseFor(content []byte, config v1alpha1.PipecdConfig, uses Uses) (*Applica
 	if err := json.Unmarshal(asJSON, &values); err != nil {
 		return nil, fmt.Errorf("parse the application file: it is no object: %w", err)
 	}
-	r := &reading{config: config, uses: uses, out: &Application{Inputs: map[string]Input{}}}
+	r := &reading{config: config, uses: uses, out: &Application{Inputs: map[string]Input{}, Named: map[string]string{}}}
 	r.file(&fields{reading: r, values: values})
 	if err := r.errs.ToAggregate(); err != nil {
 		return nil, fmt.Errorf("the application file: %w", err)

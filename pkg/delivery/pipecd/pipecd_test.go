@@ -226,6 +226,7 @@ input:
 		Input:  Input{Namespace: "shop", Chart: Chart{Path: "charts/web", Release: "web", ValuesFiles: []string{"prd.yaml"}, APIVersions: []string{"example.com/v1"}, KubeVersion: "v1.37.0"}},
 		Inputs: map[string]Input{"eu": {Manifests: []string{"web.yaml"}}},
 		Prune:  ptr.To(true),
+		Named:  map[string]string{"hoge": "spec.quickSync.multiTarget[0]", "eu": "spec.quickSync.multiTarget[1]"},
 		nameAt: "spec.name", descriptionAt: "spec.description", namespaceAt: "spec.input.namespace",
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -111,7 +111,7 @@ func (r *reading) folder(at *field.Path, folder string) string {
 func (r *reading) add(at *field.Path, target v1alpha1.Target, manifests []string) {
 	place := slices.IndexFunc(r.out.Spec.Targets, func(t v1alpha1.Target) bool { return t.Name == target.Name })
 	if place < 0 {
-		r.out.Spec.Targets = append(r.out.Spec.Targets, target)
+		r.out.Spec.Targets, r.out.Named[target.Name] = append(r.out.Spec.Targets, target), at.String()
 		if manifests != nil {
 			r.out.Inputs[target.Name] = Input{Manifests: manifests}
 		}

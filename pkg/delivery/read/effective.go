@@ -22,6 +22,11 @@ func With(spec v1alpha1.ApplicationSpec, file *v1alpha1.RevisionDelivery) v1alph
 	file = file.DeepCopy()
 	if len(out.Targets) == 0 {
 		out.Targets = file.Targets
+	} else {
+		registered := Register(out.Targets, file.Targets)
+		if out.Targets = registered.Targets; file.Pipeline != nil {
+			registered.rename(file.Pipeline, file.Targets)
+		}
 	}
 	out.Pipeline = or(out.Pipeline, file.Pipeline)
 	out.Planner = or(out.Planner, file.Planner)

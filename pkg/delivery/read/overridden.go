@@ -2,6 +2,7 @@ package read
 
 import (
 	"fmt"
+	"path"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,19 +12,18 @@ import (
 )
 
 // Overridden are sentences about what a file beside the manifests says and the application says otherwise, which counts. An application that was made of
-// the file says the same, until one of them changes.
+// the file says the same, until one of them changes. A file that names targets which the application does not have is not for here: it is refused.
 func Overridden(own v1alpha1.ApplicationSpec, file *v1alpha1.RevisionDelivery) []string {
 	if file == nil {
 		return nil
 	}
-	asked, counts := completed(With(v1alpha1.ApplicationSpec{}, file)), completed(With(own, file))
-	var out []string
+	asked, counts := completed(With(v1alpha1.ApplicationSpec{Targets: own.Targets}, file)), completed(With(own, file)) // stages name targets in the same way
+	out := overriddenTargets(own.Targets, file.Targets)
 	for _, of := range []struct {
 		file, field   string
 		set           bool
 		asked, counts any
 	}{
-		{"multiTarget", "targets", len(file.Targets) > 0, asked.Targets, counts.Targets},
 		{"pipeline", "pipeline", file.Pipeline != nil, asked.Pipeline, counts.Pipeline},
 		{"planner", "planner", file.Planner != nil, asked.Planner, counts.Planner},
 		{"trafficRouting", "traffic", file.Traffic != nil, asked.Traffic, counts.Traffic},
@@ -37,7 +37,30 @@ func Overridden(own v1alpha1.ApplicationSpec, file *v1alpha1.RevisionDelivery) [
 		{"quickSync.prune", "prune", file.Prune != nil, file.Prune, or(own.Prune, file.Prune)},
 	} {
 		if of.set && !equality.Semantic.DeepEqual(of.asked, of.counts) {
-			out = append(out, fmt.Sprintf("%s of app.pipecd.yaml is not honoured: spec.%s of the Application says otherwise, and comes first", of.file, of.field))
+			out = append(out, overridden(of.file, of.field))
+		}
+	}
+	return out
+}
+
+func overridden(file, field string) string {
+	return fmt.Sprintf("%s of app.pipecd.yaml is not honoured: spec.%s of the Application says otherwise, and comes first", file, field)
+}
+
+// overriddenTargets are sentences about targets for which the file has another folder, or which it leaves out.
+func overriddenTargets(own, file []v1alpha1.Target) []string {
+	if len(file) == 0 {
+		return nil
+	}
+	var out []string
+	registered := Register(own, file)
+	for i := range own {
+		of, named := registered.Files[own[i].Name]
+		switch {
+		case !named:
+			out = append(out, fmt.Sprintf("multiTarget of app.pipecd.yaml, which leaves out target %s, is not honoured: spec.targets[%d] of the Application has it, and comes first", own[i].Name, i))
+		case file[of].Path != "" && path.Clean(file[of].Path) != path.Clean(registered.Targets[i].Path):
+			out = append(out, overridden("resourceDir of target "+file[of].Name, fmt.Sprintf("targets[%d].path", i)))
 		}
 	}
 	return out

@@ -32,7 +32,9 @@ func TestWhatTheApplicationSaysOtherwiseThanItsFileIsTold(t *testing.T) {
 	for name, test := range map[string]struct{ own, want string }{
 		"an application that says nothing itself":                                    {},
 		"one that was made of the file says the same, with what the server fills in": {own: strings.ReplaceAll(delivered, "{replicas: 10%, perCluster: true}", "{perCluster: true, replicas: 10%}")},
-		"other targets":                         {own: "targets: [{name: fuga, cluster: fuga}]", want: "multiTarget/targets"},
+
+		"targets without folders of their own":  {own: "targets: [{name: hoge, cluster: hoge}]"},
+		"another folder of a target":            {own: "targets: [{name: eu, cluster: hoge, path: ./other}]", want: "resourceDir*of*target*hoge/targets[0].path"},
 		"no pruning":                            {own: "prune: false", want: "quickSync.prune/prune"},
 		"pruning, and by all releases":          {own: "prune: true"},
 		"a rollback in any case":                {own: "rollback: {when: Any}", want: "planner.autoRollback/rollback.when"},
@@ -55,7 +57,7 @@ func TestWhatTheApplicationSaysOtherwiseThanItsFileIsTold(t *testing.T) {
 			var want []string
 			for _, pair := range strings.Fields(test.want) {
 				of, field, _ := strings.Cut(pair, "/")
-				want = append(want, of+" of app.pipecd.yaml is not honoured: spec."+field+" of the Application says otherwise, and comes first")
+				want = append(want, strings.ReplaceAll(of, "*", " ")+" of app.pipecd.yaml is not honoured: spec."+field+" of the Application says otherwise, and comes first")
 			}
 			if got := Overridden(app.Spec, &file); strings.Join(got, "\n") != strings.Join(want, "\n") {
 				t.Errorf("got %q, want %q", got, want)
@@ -64,5 +66,17 @@ func TestWhatTheApplicationSaysOtherwiseThanItsFileIsTold(t *testing.T) {
 	}
 	if got := Overridden(v1alpha1.ApplicationSpec{Pipeline: &v1alpha1.Pipeline{Stages: []v1alpha1.Stage{{With: &runtime.RawExtension{Raw: []byte("{")}}}}}, nil); got != nil {
 		t.Errorf("without a file %q", got)
+	}
+}
+
+func TestATargetThatTheFileLeavesOutIsTold(t *testing.T) {
+	file := &v1alpha1.RevisionDelivery{Targets: []v1alpha1.Target{{Name: "hoge", Cluster: "hoge", Path: "hoge"}}}
+	own := v1alpha1.ApplicationSpec{Targets: []v1alpha1.Target{{Name: "hoge", Cluster: "hoge"}, {Name: "fuga", Cluster: "fuga"}}}
+	want := "multiTarget of app.pipecd.yaml, which leaves out target fuga, is not honoured: spec.targets[1] of the Application has it, and comes first"
+	if got := Overridden(own, file); len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Overridden(own, &v1alpha1.RevisionDelivery{}); got != nil {
+		t.Errorf("of a file without targets %q", got)
 	}
 }

@@ -24,7 +24,8 @@ const (
 	mostKept               = 100
 )
 
-// ValidateApplication refuses a new application that is not valid.
+// ValidateApplication refuses a new application that is not valid. Whether there are the targets that stages name is left open where an application file may
+// name them, which is for ValidateTargets to tell.
 func ValidateApplication(application *v1alpha1.Application) field.ErrorList {
 	path := field.NewPath("metadata")
 	errs := apivalidation.ValidateObjectMeta(&application.ObjectMeta, true, apivalidation.NameIsDNSLabel, path)

@@ -79,11 +79,35 @@ func validateStage(stage *v1alpha1.Stage, spec *v1alpha1.ApplicationSpec, path *
 		errs = append(errs, validateOnceForAll(stage, path)...)
 	} else {
 		known := targetNames(spec)
-		errs = append(errs, validateAmong(stage.Targets, known, "is not a target of the application", path.Child("targets"))...)
-		errs = append(errs, validateWaves(stage, known, path.Child("waves"))...)
+		errs = append(errs, validateStageTargets(stage, known, path)...)
 		errs = append(errs, validateFailure(stage.Failure, path.Child("failure"))...)
 	}
 	return append(errs, validateAnyStage(stage, spec, path)...)
+}
+
+// validateStageTargets refuses targets that are not known.
+func validateStageTargets(stage *v1alpha1.Stage, known []string, path *field.Path) field.ErrorList {
+	errs := validateAmong(stage.Targets, known, "is not a target of the application", path.Child("targets"))
+	return append(errs, validateWaves(stage, known, path.Child("waves"))...)
+}
+
+// ValidateTargets refuses stages that name targets which an application does not have, whose application file has been taken in or is not there.
+func ValidateTargets(spec *v1alpha1.ApplicationSpec) field.ErrorList {
+	if spec.Pipeline == nil {
+		return nil
+	}
+	known := targetNames(spec)
+	if known == nil {
+		known = []string{v1alpha1.DefaultTarget}
+	}
+	var errs field.ErrorList
+	path := field.NewPath("spec", "pipeline", "stages")
+	for i := range spec.Pipeline.Stages {
+		if stage := &spec.Pipeline.Stages[i]; !spec.RunByPlugin(stage) && v1alpha1.ChangesClusters(stage.Name) {
+			errs = append(errs, validateStageTargets(stage, known, path.Index(i))...)
+		}
+	}
+	return errs
 }
 
 // validateAnyStage refuses what is wrong in any stage, whoever runs it.
@@ -112,9 +136,13 @@ func validateOnceForAll(stage *v1alpha1.Stage, path *field.Path) field.ErrorList
 	return errs
 }
 
-// targetNames are those that stages of the application may name.
+// targetNames are those that stages of the application may name, nil if they are for an application file in its repository to say.
 func targetNames(spec *v1alpha1.ApplicationSpec) []string {
-	if len(spec.Targets) == 0 {
+	switch {
+	case len(spec.Targets) > 0:
+	case spec.Source.Git != nil:
+		return nil
+	default:
 		return []string{v1alpha1.DefaultTarget}
 	}
 	var names []string
@@ -124,11 +152,11 @@ func targetNames(spec *v1alpha1.ApplicationSpec) []string {
 	return names
 }
 
-// validateAmong refuses names that are not among those that are known, and names that are there twice.
+// validateAmong refuses names that are not among those that are known, unless none is known yet, and names that are there twice.
 func validateAmong(names, known []string, problem string, path *field.Path) field.ErrorList {
 	errs := fields.Unique(names, path)
 	for i, name := range names {
-		if !slices.Contains(known, name) {
+		if known != nil && !slices.Contains(known, name) {
 			errs = append(errs, field.Invalid(path.Index(i), name, problem))
 		}
 	}

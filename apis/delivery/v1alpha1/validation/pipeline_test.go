@@ -13,10 +13,17 @@ func stages(text string) string {
 
 func TestValidatePipeline(t *testing.T) {
 	checkSpecs(t, specs{
-		"different stages may have different targets": {spec: stages("{name: K8S_CANARY_ROLLOUT, targets: [a]}, {name: K8S_MULTI_PRIMARY_ROLLOUT, targets: [b, a]}, {name: K8S_CANARY_CLEAN}")},
-		"without targets there is the default one":    {spec: "pipeline: {stages: [{name: K8S_SYNC, targets: [default]}]}"},
-		"waves with and without targets":              {spec: stages("{name: K8S_SYNC, waves: [{targets: [a]}, {maxConcurrency: 10%}, {maxConcurrency: 3}]}")},
-		"waves that name all targets":                 {spec: stages("{name: K8S_SYNC, waves: [{targets: [b]}, {targets: [a], maxConcurrency: 1}]}")},
+		"different stages may have different targets":    {spec: stages("{name: K8S_CANARY_ROLLOUT, targets: [a]}, {name: K8S_MULTI_PRIMARY_ROLLOUT, targets: [b, a]}, {name: K8S_CANARY_CLEAN}")},
+		"without targets there is the default one":       {spec: "pipeline: {stages: [{name: K8S_SYNC, targets: [default]}]}"},
+		"targets that a file in the repository may name": {spec: "source: {git: {url: https://git.example/a}}\npipeline: {stages: [{name: K8S_SYNC, targets: [c]}, {name: K8S_CANARY_ROLLOUT, waves: [{targets: [d]}]}]}"},
+		"a target that the file cannot name, as the application has some": {
+			spec: "source: {git: {url: https://git.example/a}}\n" + stages("{name: K8S_SYNC, targets: [c]}"), want: []string{`spec.pipeline.stages[0].targets[0]: Invalid value: "c": is not a target of the application`},
+		},
+		"a target that there is not, without files": {
+			spec: "source: {selector: {matchLabels: {app: web}}}\npipeline: {stages: [{name: K8S_SYNC, targets: [c]}]}", want: []string{`spec.pipeline.stages[0].targets[0]: Invalid value: "c"`},
+		},
+		"waves with and without targets": {spec: stages("{name: K8S_SYNC, waves: [{targets: [a]}, {maxConcurrency: 10%}, {maxConcurrency: 3}]}")},
+		"waves that name all targets":    {spec: stages("{name: K8S_SYNC, waves: [{targets: [b]}, {targets: [a], maxConcurrency: 1}]}")},
 
 		"no stages":             {spec: "pipeline: {stages: []}", want: []string{"spec.pipeline.stages: Required value"}},
 		"a stage without name":  {spec: stages("{name: ''}"), want: []string{`spec.pipeline.stages[0].name: Unsupported value: ""`}},

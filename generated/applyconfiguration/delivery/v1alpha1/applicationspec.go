@@ -13,7 +13,8 @@ type ApplicationSpecApplyConfiguration struct {
 	// until this field is unset.
 	Revision *string `json:"revision,omitempty"`
 	// targets are the clusters that the application goes to, one by one or in groups. Without any, there is one target, called "default", whose clusters are
-	// chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy.
+	// chosen as for any other workload, by the annotation manifold.dev/clusters or a PlacementPolicy. Where an app.pipecd.yaml names targets, they must be among
+	// these, by the name of the cluster or of the target; without any here, they are those of the file.
 	Targets []TargetApplyConfiguration `json:"targets,omitempty"`
 	// pipeline lists the stages that the release of a new revision goes through. Without it, a new revision goes to all targets at once.
 	Pipeline *PipelineApplyConfiguration `json:"pipeline,omitempty"`

@@ -21,7 +21,8 @@ type TargetApplyConfiguration struct {
 	// follow says what happens when a cluster begins to match the clusterSelector, or no longer does. NextRelease installs the application there, or removes
 	// it, with the next release. Immediately does so at once, by a release for this cluster alone. Defaults to NextRelease.
 	Follow *deliveryv1alpha1.FollowPolicy `json:"follow,omitempty"`
-	// path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to that folder.
+	// path is the folder with the manifests for this target, relative to spec.source.git.path. Defaults to the one that an app.pipecd.yaml names for the target,
+	// or to that folder.
 	Path *string `json:"path,omitempty"`
 	// patches change the manifests for this target.
 	Patches []PatchApplyConfiguration `json:"patches,omitempty"`

@@ -277,7 +277,7 @@ spec:
 	}
 	w.change(func(spec *v1alpha1.ApplicationSpec) {
 		spec.Source.Git.Pipecd = &v1alpha1.PipecdConfig{AnalysisProviders: map[string]string{"prom": "https://prometheus.example"}}
-		spec.Targets = []v1alpha1.Target{{Name: "west", Cluster: "west", Path: "west"}}
+		spec.Targets = []v1alpha1.Target{{Name: "eu", Cluster: "east", Path: "west"}, {Name: "west", Cluster: "west", Path: "west"}}
 	})
 	got := w.turn()
 	if w.revisionNames() != "web-v1" {
@@ -287,7 +287,9 @@ spec:
 	if with := string(made.Pipeline.Stages[0].With.Raw); made.Labels["env"] != "prd" || !strings.Contains(with, `"provider":"https://prometheus.example"`) {
 		t.Errorf("the revision is delivered with labels %v and %s", made.Labels, with)
 	}
-	if told := says(got, v1alpha1.ApplicationHonoured); !strings.Contains(told, "multiTarget of app.pipecd.yaml is not honoured: spec.targets of the Application says otherwise") || strings.Contains(told, "pipeline of") {
+	want := "multiTarget of app.pipecd.yaml, which leaves out target west, is not honoured: spec.targets[1] of the Application has it, and comes first"
+	if told := says(got, v1alpha1.ApplicationHonoured); !strings.Contains(told, "resourceDir of target east of app.pipecd.yaml is not honoured: spec.targets[0].path of the Application says otherwise") ||
+		!strings.Contains(told, want) || strings.Contains(told, "pipeline of") {
 		t.Errorf("condition Honoured says %q", told)
 	}
 }
@@ -325,6 +327,80 @@ func TestAFileHasNoSecretSentWhereItsApplicationDoesNotSay(t *testing.T) {
 	w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Source.Git.Pipecd.AnalysisSecrets = nil })
 	if w.turn(); w.revisionNames() != "web-v1 web-v2" || strings.Contains(with(), "secretRef") {
 		t.Errorf("revisions are %q, the last one with %s", w.revisionNames(), with())
+	}
+}
+
+// Who may write the Application says where it may go; the file chooses among these places.
+func TestTheFileNamesNoTargetsButThoseOfTheApplication(t *testing.T) {
+	file := func(stages string) map[string]string {
+		return map[string]string{"web/app.pipecd.yaml": `
+apiVersion: pipecd.dev/v1beta1
+kind: KubernetesApp
+spec:
+  name: web
+  quickSync:
+    multiTarget:
+    - {provider: {name: east}, resourceDir: ./east}
+    - {provider: {name: west}, resourceDir: ./west}
+  pipeline: {stages: [` + stages + `]}
+`}
+	}
+	r := newRepository(t)
+	r.Commit("the first", overlays)
+	r.Commit("the second", file("{name: K8S_SYNC, with: {multiTarget: [{provider: {name: east}}]}}, {name: K8S_PRIMARY_ROLLOUT}"))
+	app := r.application("web")
+	app.Spec.Targets = []v1alpha1.Target{{Name: "first", Cluster: "east"}}
+	w := newWorld(t, repositories(t), app)
+	got := w.turn()
+	want := `spec.quickSync.multiTarget[1]: Invalid value: "west": is none of spec.targets of the Application, which has first: add it there, or take it out of the file`
+	if told := says(got, v1alpha1.ApplicationRendered); !strings.Contains(told, want) || w.revisionNames() != "" || w.released() != "" {
+		t.Errorf("condition Rendered says %q, with revisions %q and releases of %q; want %q, and nothing", told, w.revisionNames(), w.released(), want)
+	}
+	w.change(func(spec *v1alpha1.ApplicationSpec) {
+		spec.Targets = append(spec.Targets, v1alpha1.Target{Name: "west", Cluster: "west"})
+	})
+	got = w.turn()
+	if w.revisionNames() != "web-v1" || says(got, v1alpha1.ApplicationHonoured) != "" {
+		t.Fatalf("revisions %q: %s; condition Honoured says %q", w.revisionNames(), says(got, v1alpha1.ApplicationRendered), says(got, v1alpha1.ApplicationHonoured))
+	}
+	spec := caches.All[*v1alpha1.ApplicationRevision](w.view.revisions)[0].Spec
+	if len(spec.Targets) != 2 || spec.Targets[0].Name != "first" || spec.Targets[0].Hash == spec.Targets[1].Hash {
+		t.Errorf("the revision has targets %+v, want each with the folder that the file names", spec.Targets)
+	}
+	// A target of the file is another one's cluster by now, and nothing of the same commit is different: the file is read anew all the same.
+	w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Targets = spec.Targets[1:] })
+	if told := says(w.turn(), v1alpha1.ApplicationRendered); !strings.Contains(told, `spec.quickSync.multiTarget[0]: Invalid value: "east"`) || w.revisionNames() != "web-v1" {
+		t.Errorf("condition Rendered says %q, with revisions %q", told, w.revisionNames())
+	}
+}
+
+// Which targets there are is known when the file has been read.
+func TestStagesOfTheApplicationNameTargetsOfTheFile(t *testing.T) {
+	const file = "apiVersion: pipecd.dev/v1beta1\nkind: KubernetesApp\nspec: {name: web, quickSync: {multiTarget: [{provider: {name: east}}, {provider: {name: west}}]}}\n"
+	for name, test := range map[string]struct {
+		files map[string]string
+		stage string
+		want  string
+	}{
+		"targets that the file has":         {files: map[string]string{"web/app.pipecd.yaml": file}, stage: "west"},
+		"one that it does not have":         {files: map[string]string{"web/app.pipecd.yaml": file}, stage: "mars", want: `spec.pipeline.stages[0].targets[0]: Invalid value: "mars": is not a target of the application`},
+		"a file that there is not":          {stage: "west", want: `spec.targets names none, and there is no app.pipecd.yaml in folder "web": spec.pipeline.stages[0].targets[0]: Invalid value: "west"`},
+		"the one of an application without": {stage: v1alpha1.DefaultTarget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRepository(t)
+			r.Commit("the first", map[string]string{"web/web.yaml": deployment})
+			if test.files != nil {
+				r.Commit("the second", test.files)
+			}
+			app := r.application("web")
+			app.Spec.Pipeline = &v1alpha1.Pipeline{Stages: []v1alpha1.Stage{{Name: v1alpha1.StageSync, Targets: []string{test.stage}}}}
+			w := newWorld(t, repositories(t), app)
+			told := says(w.turn(), v1alpha1.ApplicationRendered)
+			if !strings.Contains(told, test.want) || (w.revisionNames() == "") != (test.want != "") {
+				t.Errorf("condition Rendered says %q, with revisions %q; want %q", told, w.revisionNames(), test.want)
+			}
+		})
 	}
 }
 

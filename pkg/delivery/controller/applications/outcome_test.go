@@ -33,7 +33,7 @@ spec:
 	w.change(func(spec *v1alpha1.ApplicationSpec) {
 		spec.Targets = []v1alpha1.Target{{Name: "east", Cluster: "east", Path: "east"}}
 	})
-	if got := says(w.turn(), v1alpha1.ApplicationRendered); !strings.Contains(got, `ApplicationFile: the application file cannot be used`) || !strings.Contains(got, "is not a target of the application") {
+	if got := says(w.turn(), v1alpha1.ApplicationRendered); !strings.Contains(got, `ApplicationFile: the application file cannot be used`) || !strings.Contains(got, "is none of spec.targets of the Application") {
 		t.Fatalf("with other targets it says %q, want what does not fit", got)
 	}
 	w.change(func(spec *v1alpha1.ApplicationSpec) { spec.Targets = nil })

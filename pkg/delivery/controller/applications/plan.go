@@ -36,11 +36,15 @@ type plan struct {
 	copies copies.Options
 	// changes are what stages change of the manifests.
 	changes read.Changes
-	// delivery is what the application file says, nil if there is none.
-	delivery *v1alpha1.RevisionDelivery
+	// delivery is what the application file says, nil if there is none, and registered are the targets that it names among the application's own.
+	delivery   *v1alpha1.RevisionDelivery
+	registered read.Registered
 	// undone are sentences about what the file asks for and nobody does.
 	undone []string
 }
+
+// mostNames bounds what is said of the names of targets.
+const mostNames = 200
 
 // planOf takes in what the application file says, if there is one. The error is that of a file which no application could be.
 func planOf(app *v1alpha1.Application, found *sources.Found) (*plan, error) {
@@ -49,6 +53,8 @@ func planOf(app *v1alpha1.Application, found *sources.Found) (*plan, error) {
 		if err := out.read(found.File); err != nil {
 			return nil, err
 		}
+	} else if errs := validation.ValidateTargets(&app.Spec); len(errs) > 0 {
+		return nil, fmt.Errorf("spec.targets names none, and there is no %s in %s: %w", app.Spec.Source.Git.ApplicationFile(), place(out, &v1alpha1.Target{}), errs.ToAggregate())
 	}
 	for _, name := range found.Unread {
 		out.undone = append(out.undone, fmt.Sprintf("%s is not honoured: the application file is %s, unless spec.source.git.pipecd.file names another one", name, v1alpha1.PipecdFile))
@@ -80,13 +86,16 @@ func (p *plan) read(file *pipecd.Application) error {
 		Plugins:   spec.Plugins,
 		Workloads: spec.Workloads, VariantLabel: spec.VariantLabel, Drift: spec.Drift, Prune: file.Prune, Labels: file.Labels,
 	}
+	if err := p.register(file); err != nil {
+		return err
+	}
 	if trigger := spec.Trigger; len(trigger.Paths)+len(trigger.Ignores) > 0 {
 		p.delivery.Trigger = &v1alpha1.RevisionTrigger{Paths: trigger.Paths, Ignores: trigger.Ignores}
 	}
 	whole := p.app.DeepCopy()
 	whole.Spec = read.With(p.app.Spec, p.delivery)
 	v1alpha1.SetObjectDefaults_Application(whole)
-	errs := validation.ValidateApplication(whole)
+	errs := append(validation.ValidateApplication(whole), validation.ValidateTargets(&whole.Spec)...)
 	errs = append(errs, secrets.Unstated(&p.app.Spec, read.StagesOf(whole.Spec), field.NewPath("spec", "pipeline", "stages"))...)
 	if len(errs) > 0 {
 		return fmt.Errorf("%w: %w", sources.ErrFile, errs.ToAggregate())
@@ -99,6 +108,37 @@ func (p *plan) read(file *pipecd.Application) error {
 		p.undone = append(p.undone, "trigger.onCommit.disabled is not honoured: set spec.trigger.mode of the Application to Manual")
 	}
 	return nil
+}
+
+// register finds the targets of the file among those of the application, and refuses others: where an application may go is for who writes it to say.
+func (p *plan) register(file *pipecd.Application) error {
+	own, named := p.app.Spec.Targets, file.Spec.Targets
+	if len(own) == 0 {
+		return nil
+	}
+	p.registered = read.Register(own, named)
+	var known []string
+	for i := range own {
+		known = append(known, own[i].Name)
+	}
+	var errs field.ErrorList
+	for _, i := range p.registered.Unknown {
+		errs = append(errs, field.Invalid(field.NewPath(file.Named[named[i].Name]), named[i].Name,
+			fmt.Sprintf("is none of spec.targets of the Application, which has %s: add it there, or take it out of the file", text.Line(strings.Join(known, ", "), mostNames))))
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("%w: %w", sources.ErrFile, errs.ToAggregate())
+	}
+	return nil
+}
+
+// inputOf is what the file says of how a target alone is rendered.
+func (p *plan) inputOf(target *v1alpha1.Target) pipecd.Input {
+	name := target.Name
+	if i, has := p.registered.Files[name]; has {
+		name = p.found.File.Spec.Targets[i].Name
+	}
+	return p.found.File.Inputs[name]
 }
 
 // undoneDrift says what is asked for about drift and nobody does: objects that users apply themselves are theirs to put back.
@@ -186,7 +226,7 @@ func (p *plan) options(target *v1alpha1.Target) render.Options {
 	}
 	input := p.found.File.Input
 	out.Manifests = input.Manifests
-	if own, has := p.found.File.Inputs[target.Name]; has && own.Manifests != nil {
+	if own := p.inputOf(target); own.Manifests != nil {
 		out.Manifests = own.Manifests
 	}
 	out.Chart.Path = sources.ChartFrom(p.folder(target), input.Chart.Path)
