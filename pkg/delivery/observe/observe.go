@@ -276,6 +276,14 @@ func copied(sum *delivery.Report, s state, share copies.Share, cluster string) {
 	}
 }
 
+// wantsPods reports whether a cluster is to have pods of a workload, as far as its share and the manifests of its target say.
+func wantsPods(object wanted.Object, share copies.Share, cluster string) bool {
+	if n, own := object.Portions[cluster]; own && n <= 0 {
+		return false
+	}
+	return share.Replicas == nil || *share.Replicas > 0
+}
+
 // workload adds what a cluster reports of one workload to what it reports of the variant.
 func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies.Share, cluster string) {
 	not := func(how lack, format string, args ...any) { lacks(sum, object.Key, how, format, args...) }
@@ -286,7 +294,7 @@ func (l *look) workload(sum *delivery.Report, object wanted.Object, share copies
 	}
 	part, placed := s.decision[cluster]
 	if !placed {
-		if l.Pinned && (share.Replicas == nil || *share.Replicas > 0) {
+		if l.Pinned && wantsPods(object, share, cluster) {
 			not(unapplied, "it has no place in the cluster")
 		}
 		return // placement has it elsewhere

@@ -21,12 +21,13 @@ import (
 )
 
 // finish makes of a projected object what is applied: with our marks, its owner, and where it is to run.
-func (app Application) finish(p copies.Projected, policies *policies) (Object, error) {
+func (app Application) finish(p copies.Projected, portions map[string]int32, policies *policies) (Object, error) {
 	key := KeyOf(p.Object)
 	workload, goes := projected[schema.GroupKind{Group: key.Group, Kind: key.Kind}]
 	// What a copy is made of is in no revision: its clusters hold the object as it stands.
 	out := Object{
-		Key: key, Variant: p.Variant, Workload: workload, Clusters: p.Clusters, Held: goes && p.Variant == delivery.Primary, Manifest: p.Object.DeepCopy(),
+		Key: key, Variant: p.Variant, Workload: workload, Clusters: p.Clusters, Held: goes && p.Variant == delivery.Primary, Portions: portions,
+		Manifest: p.Object.DeepCopy(),
 	}
 	if app.Keeps != nil && out.Held {
 		out.Clusters = maps.Clone(out.Clusters)
@@ -41,6 +42,11 @@ func (app Application) finish(p copies.Projected, policies *policies) (Object, e
 		out.Manifest = bare(p.Object)
 	}
 	m := out.Manifest
+	if portions != nil {
+		if err := setReplicas(m, portions); err != nil {
+			return Object{}, err
+		}
+	}
 	unstructured.RemoveNestedField(m.Object, "status")
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		unstructured.RemoveNestedField(m.Object, "metadata", field)

@@ -3,6 +3,7 @@ package wanted
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +24,8 @@ type policies struct {
 	made map[string]*manifold.PlacementPolicy
 }
 
-// of returns the name of the policy that a workload follows. All workloads of the primary follow one; each of a copy has its own numbers.
+// of returns the name of the policy that a workload follows. All workloads of the primary follow one, but for those whose targets say different numbers; each
+// of a copy has its own.
 func (p *policies) of(workload Object) string {
 	name := p.app.Name + "-" + workload.Variant
 	division := &manifold.Division{Type: manifold.Duplicate}
@@ -31,6 +33,9 @@ func (p *policies) of(workload Object) string {
 	case workload.Variant != delivery.Primary:
 		name += "-" + brief(workload.Key.String(), 4)
 		division = byReplicas(workload)
+	case workload.Portions != nil:
+		name += "-" + brief(workload.Key.String(), 4)
+		division = byNumbers(workload, workload.Portions)
 	case weights != nil:
 		division = &manifold.Division{Type: manifold.Divide, By: manifold.ByWeights, Weights: weights}
 	}
@@ -58,12 +63,19 @@ func brief(text string, bytes int) string {
 
 // byReplicas divides a copy by the replicas that its clusters are to have.
 func byReplicas(workload Object) *manifold.Division {
-	weights := map[string]int32{}
+	numbers := map[string]int32{}
 	for cluster, share := range workload.Clusters {
-		if share.Replicas != nil && *share.Replicas > 0 {
-			weights[cluster] = *share.Replicas
+		if share.Replicas != nil {
+			numbers[cluster] = *share.Replicas
 		}
 	}
+	return byNumbers(workload, numbers)
+}
+
+// byNumbers divides a workload so that each cluster has its number of the sum of all.
+func byNumbers(workload Object, numbers map[string]int32) *manifold.Division {
+	weights := maps.Clone(numbers)
+	maps.DeleteFunc(weights, func(_ string, n int32) bool { return n <= 0 })
 	if len(weights) == 0 { // there is nothing to divide, and where it belongs all the same
 		for cluster := range workload.Clusters {
 			weights[cluster] = 1

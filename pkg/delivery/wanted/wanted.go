@@ -73,6 +73,9 @@ type Object struct {
 	Pinned bool
 	// Clusters say what each cluster has of it.
 	Clusters map[string]copies.Share
+	// Portions are the replicas that the manifests of the clusters' own targets say, where those of one revision say different numbers. It is nil where all
+	// clusters have the number of the object.
+	Portions map[string]int32
 	// Manifest is what is applied, without the shares of clusters.
 	Manifest *unstructured.Unstructured
 	// Shares is the annotation that says which revision each cluster holds, "" if none holds one.
@@ -121,9 +124,10 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 	app.Route = app.Route.among(projected)
 	out := Wanted{Replicas: map[string]map[string]int32{}, Labelled: map[string]bool{}, Fronts: map[string]Front{}}
 	policies := policies{app: app, set: set, made: map[string]*manifold.PlacementPolicy{}}
+	numbers := numbers{app: app, primary: set[delivery.Primary], read: read, said: map[string]map[Key]int32{}, differ: map[string]map[Key]bool{}}
 	for _, p := range projected {
-		object, err := app.finish(p, &policies)
-		if err != nil {
+		object, err := app.finish(p, numbers.portions(p), &policies)
+		if err = cmp.Or(read.err, err); err != nil {
 			return Wanted{}, fmt.Errorf("%s of the %s: %w", copies.Key(p.Object), p.Variant, err)
 		}
 		out.Objects = append(out.Objects, object)
@@ -167,7 +171,7 @@ func Make(app Application, set delivery.Set, newest string, contents Contents) (
 
 // Beside returns an object that belongs to an application, and is none of its revisions' but of a variant of its own.
 func (app Application) Beside(variant string, object *unstructured.Unstructured) (Object, error) {
-	return app.finish(copies.Projected{Variant: variant, Object: object}, &policies{app: app, made: map[string]*manifold.PlacementPolicy{}})
+	return app.finish(copies.Projected{Variant: variant, Object: object}, nil, &policies{app: app, made: map[string]*manifold.PlacementPolicy{}})
 }
 
 func (app Application) targets(revision delivery.Revision) []string {
