@@ -439,6 +439,16 @@ func TestWhatRunsBehindAGatewayIsTold(t *testing.T) {
 	}
 	east.done(key, kindOf(t, key), states.State{})
 	if !slices.Equal(told, []string{"east"}) {
-		t.Errorf("%q is told of when it has gone", told)
+		t.Errorf("%q is told of when it is deleted", told)
+	}
+
+	// The cluster shows it for a while more, and a route stays so long.
+	told = nil
+	if err := east.below.Stores[deploymentResource].Delete(projected(app, 2, 2)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, east.sync(t.Context(), key))
+	if got := u.Behind("east", services); !slices.Equal(told, []string{"east"}) || got.Runs {
+		t.Errorf("%q is told of when it has gone, and of east %+v", told, got)
 	}
 }

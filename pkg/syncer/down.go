@@ -161,7 +161,7 @@ func (s *Syncer) carryOut(ctx context.Context, l planning.Look, p steps.Plan) er
 	}
 	s.done(l.Key, l.Kind, states.State{})
 	if l.Live == nil {
-		s.ended(l.Key, l.Above)
+		s.ended(l.Key, l.Kind, l.Above)
 	}
 	return nil
 }

@@ -36,9 +36,13 @@ func (s *Syncer) leave(ctx context.Context, kind projection.Kind, above, live pr
 	return err
 }
 
-// ended has a pod looked at whose projection is gone: above, it may wait for that.
-func (s *Syncer) ended(key identity.Key, above projection.Object) {
+// ended has looked at what waits for a projection to be gone: a pod above, and routes of Gateways, which stay as long as the cluster shows a workload behind
+// them. That is longer than until the workload was deleted there.
+func (s *Syncer) ended(key identity.Key, kind projection.Kind, above projection.Object) {
 	if key.Resource == podResource && above != nil {
 		s.pods.Look(cache.ObjectName{Namespace: key.Namespace, Name: key.Name})
+	}
+	if told := s.Upstream.outside.GatewaysChanged; told != nil && kind.Workload {
+		told(s.cluster)
 	}
 }
