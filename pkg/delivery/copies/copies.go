@@ -270,12 +270,18 @@ func (o Options) Replicas(objects []*unstructured.Unstructured) (map[string]int3
 	}
 	out := map[string]int32{}
 	for _, workload := range found {
-		out[Key(workload)] = 1
-		if n, has, err := unstructured.NestedInt64(workload.Object, "spec", "replicas"); has && err == nil {
-			out[Key(workload)] = int32(min(max(n, 0), math.MaxInt32))
-		}
+		out[Key(workload)] = ReplicasOf(workload)
 	}
 	return out, nil
+}
+
+// ReplicasOf are those that a manifest gives its workload, one where it says nothing.
+func ReplicasOf(workload *unstructured.Unstructured) int32 {
+	n, has, err := unstructured.NestedInt64(workload.Object, "spec", "replicas")
+	if !has || err != nil {
+		return 1
+	}
+	return int32(min(max(n, 0), math.MaxInt32))
 }
 
 // service is the one in front of the application.

@@ -45,6 +45,9 @@ func (r *reading) planner(spec *fields) {
 	matcher.done()
 }
 
+// saidOtherwise is what is wrong with a field that may be in two places.
+const saidOtherwise = "it is said otherwise in another place: write one of them, or the same twice"
+
 // autoRollback is read in either of its places. It is on where no file says so.
 func (r *reading) autoRollback(in *fields) {
 	on, when := in.flag("autoRollback"), v1alpha1.RollbackNever
@@ -55,7 +58,7 @@ func (r *reading) autoRollback(in *fields) {
 		when = v1alpha1.RollbackAny
 	}
 	if other := r.out.Spec.Rollback.When; other != "" && other != when {
-		r.refuse(in.at("autoRollback"), on, "it is said otherwise in another place: write one of them, or the same twice")
+		r.refuse(in.at("autoRollback"), on, saidOtherwise)
 	}
 	r.out.Spec.Rollback.When = when
 }

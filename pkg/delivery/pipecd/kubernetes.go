@@ -107,7 +107,7 @@ func (r *reading) prune(quick *fields) {
 		return
 	}
 	if r.out.Prune != nil && *r.out.Prune != prune {
-		r.refuse(quick.at("prune"), prune, "it is said otherwise in another place: write one of them, or the same twice")
+		r.refuse(quick.at("prune"), prune, saidOtherwise)
 	}
 	r.out.Prune = &prune
 }

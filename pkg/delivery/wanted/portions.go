@@ -32,17 +32,21 @@ func (n *numbers) portions(p copies.Projected) map[string]int32 {
 	if p.Variant != delivery.Primary || !n.app.Pinned || n.app.Selected || !divisible[schema.GroupKind{Group: key.Group, Kind: key.Kind}] {
 		return nil
 	}
-	out, differ := map[string]int32{}, false
+	differ := false
+	for cluster := range p.Clusters {
+		differ = differ || n.differing(n.primary.Clusters[cluster].Revision)[key]
+	}
+	if !differ {
+		return nil
+	}
+	out := map[string]int32{}
 	for cluster := range p.Clusters {
 		part := n.primary.Clusters[cluster]
 		own, said := n.of(part)[key]
 		if !said || part.Weight != nil {
 			return nil
 		}
-		out[cluster], differ = own, differ || n.differing(part.Revision)[key]
-	}
-	if !differ {
-		return nil
+		out[cluster] = own
 	}
 	return out
 }
@@ -60,10 +64,7 @@ func (n *numbers) of(part delivery.Part) map[Key]int32 {
 		if !divisible[schema.GroupKind{Group: key.Group, Kind: key.Kind}] || scaled[copies.Key(object)] {
 			continue
 		}
-		out[key] = 1
-		if said, has, err := unstructured.NestedInt64(object.Object, "spec", "replicas"); has && err == nil {
-			out[key] = int32(min(max(said, 0), math.MaxInt32))
-		}
+		out[key] = copies.ReplicasOf(object)
 	}
 	n.said[name] = out
 	return out
@@ -75,7 +76,11 @@ func (n *numbers) differing(revision delivery.Revision) map[Key]bool {
 		return known
 	}
 	first, out := map[Key]int32{}, map[Key]bool{}
-	for _, target := range n.app.targets(revision) {
+	targets := n.app.targets(revision)
+	if len(targets) < 2 {
+		targets = nil // as of most applications, whose manifests need not be looked at for this
+	}
+	for _, target := range targets {
 		for key, said := range n.of(delivery.Part{Revision: revision, Target: target}) {
 			if before, known := first[key]; !known {
 				first[key] = said
